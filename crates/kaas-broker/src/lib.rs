@@ -1,0 +1,1 @@
+//! The broker: server, handlers, ownership, and the actors that run the core.

@@ -1,0 +1,1 @@
+//! The shared volume, sessions on it, the journal, and the partition log.

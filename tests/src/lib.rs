@@ -1,0 +1,1 @@
+//! What the suites share: a broker process of their own, raw connections, and scripts.
