@@ -1,0 +1,155 @@
+//! Writes Kafka's primitive types into one growing buffer, with gaps for records that are sent straight from files.
+
+/// Where bytes that are not in the buffer belong: the records of [`Records::External`](crate::Records::External).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gap {
+    /// The bytes go in front of this position of the buffer.
+    pub at: usize,
+    /// How many bytes go there.
+    pub len: usize,
+    /// The id the records carried.
+    pub id: usize,
+}
+
+/// The bytes of encoded messages, one after the other.
+#[derive(Clone, Debug, Default)]
+pub struct Writer {
+    buffer: Vec<u8>,
+    gaps: Vec<Gap>,
+}
+
+impl Writer {
+    pub fn with_capacity(capacity: usize) -> Writer {
+        Writer {
+            buffer: Vec::with_capacity(capacity),
+            gaps: Vec::new(),
+        }
+    }
+
+    /// Appends to what `buffer` holds.
+    pub fn from_vec(buffer: Vec<u8>) -> Writer {
+        Writer {
+            buffer,
+            gaps: Vec::new(),
+        }
+    }
+
+    /// The buffer without the bytes of the gaps.
+    pub fn into_vec(self) -> Vec<u8> {
+        self.buffer
+    }
+
+    pub fn as_slice(&self) -> &[u8] {
+        &self.buffer
+    }
+
+    pub fn len(&self) -> usize {
+        self.buffer.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.buffer.is_empty()
+    }
+
+    /// The gaps in the order of their positions.
+    pub fn gaps(&self) -> &[Gap] {
+        &self.gaps
+    }
+
+    /// Forgets what was written and keeps the memory.
+    pub fn clear(&mut self) {
+        self.buffer.clear();
+        self.gaps.clear();
+    }
+
+    pub fn reserve(&mut self, additional: usize) {
+        self.buffer.reserve(additional);
+    }
+
+    /// Leaves room for `len` bytes that are not in the buffer.
+    pub fn gap(&mut self, len: usize, id: usize) {
+        self.gaps.push(Gap {
+            at: self.buffer.len(),
+            len,
+            id,
+        });
+    }
+
+    pub fn raw(&mut self, bytes: &[u8]) {
+        self.buffer.extend_from_slice(bytes);
+    }
+
+    pub fn bool(&mut self, value: bool) {
+        self.buffer.push(u8::from(value));
+    }
+
+    pub fn i8(&mut self, value: i8) {
+        self.raw(&value.to_be_bytes());
+    }
+
+    pub fn i16(&mut self, value: i16) {
+        self.raw(&value.to_be_bytes());
+    }
+
+    pub fn u16(&mut self, value: u16) {
+        self.raw(&value.to_be_bytes());
+    }
+
+    pub fn i32(&mut self, value: i32) {
+        self.raw(&value.to_be_bytes());
+    }
+
+    pub fn u32(&mut self, value: u32) {
+        self.raw(&value.to_be_bytes());
+    }
+
+    pub fn i64(&mut self, value: i64) {
+        self.raw(&value.to_be_bytes());
+    }
+
+    pub fn f64(&mut self, value: f64) {
+        self.raw(&value.to_be_bytes());
+    }
+
+    /// An unsigned varint.
+    pub fn uvarint(&mut self, mut value: u32) {
+        while value >= 0x80 {
+            self.buffer.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.buffer.push(value as u8);
+    }
+
+    /// A length as [`Reader::length`](crate::Reader) reads it.
+    pub(crate) fn length(&mut self, length: Option<usize>, compact: bool) {
+        let length = match length {
+            None => -1,
+            Some(length) => i32::try_from(length).expect("a message is smaller than 2 GiB"),
+        };
+        if compact {
+            self.uvarint((length + 1) as u32);
+        } else {
+            self.i32(length);
+        }
+    }
+}
+
+/// Bytes that [`Writer::uvarint`] takes for `value`.
+pub(crate) fn uvarint_size(value: u32) -> usize {
+    match value {
+        0..0x80 => 1,
+        0x80..0x4000 => 2,
+        0x4000..0x20_0000 => 3,
+        0x20_0000..0x1000_0000 => 4,
+        _ => 5,
+    }
+}
+
+/// Bytes that a length takes in front of an array, bytes or records.
+pub(crate) fn length_size(length: Option<usize>, compact: bool) -> usize {
+    match length {
+        _ if !compact => 4,
+        None => 1,
+        Some(length) => uvarint_size(length as u32 + 1),
+    }
+}
