@@ -1,0 +1,1 @@
+//! The journal: durable at the price of one fsync a batch.
