@@ -5,7 +5,9 @@
 //! decoded memory is budgeted ([`Reader::new`]) and decompression is capped ([`batch`]).
 //! No I/O, no clock and no policy live here: which versions are served is the broker's business.
 
+pub mod api_key;
 pub mod error_code;
+pub mod header;
 pub mod message;
 pub mod messages;
 pub mod reader;
@@ -13,6 +15,7 @@ pub mod records;
 pub mod uuid;
 pub mod writer;
 
+pub use api_key::ApiKey;
 pub use error_code::ErrorCode;
 pub use message::Message;
 pub use reader::{DecodeError, Reader};

@@ -27,10 +27,10 @@ use std::ops::RangeInclusive;
 use bytes::Bytes;
 
 use crate::error_code::ErrorCode;
-use crate::reader::{DecodeError, MAX_STRING_LEN, Reader};
+use crate::reader::{DecodeError, Reader};
 use crate::records::Records;
 use crate::uuid::Uuid;
-use crate::writer::{Writer, length_size, uvarint_size};
+use crate::writer::{Writer, length_size, string_size, uvarint_size};
 
 /// A request, a response, or data in Kafka's message format.
 pub trait Message: Default {
@@ -194,39 +194,17 @@ impl Field for Uuid {
     }
 }
 
-/// `text`, or as much of it as Kafka's longest string holds.
-fn clip(text: &str) -> &str {
-    if text.len() <= MAX_STRING_LEN {
-        text
-    } else {
-        &text[..text.floor_char_boundary(MAX_STRING_LEN)]
-    }
-}
-
 impl Nullable for String {
     fn decode_nullable(reader: &mut Reader, layout: Layout) -> Result<Option<Self>, DecodeError> {
         reader.nullable_string(layout.flexible)
     }
 
     fn encode_nullable(value: Option<&Self>, writer: &mut Writer, layout: Layout) {
-        let text = value.map(|text| clip(text));
-        let length = text.map(str::len);
-        if layout.flexible {
-            writer.length(length, true);
-        } else {
-            writer.i16(length.map_or(-1, |length| length as i16));
-        }
-        writer.raw(text.unwrap_or("").as_bytes());
+        writer.nullable_string(value.map(String::as_str), layout.flexible);
     }
 
     fn size_nullable(value: Option<&Self>, layout: Layout) -> usize {
-        let length = value.map(|text| clip(text).len());
-        let prefix = if layout.flexible {
-            length_size(length, true)
-        } else {
-            2
-        };
-        prefix + length.unwrap_or(0)
+        string_size(value.map(String::as_str), layout.flexible)
     }
 }
 

@@ -1,5 +1,7 @@
 //! Writes Kafka's primitive types into one growing buffer, with gaps for records that are sent straight from files.
 
+use crate::reader::MAX_STRING_LEN;
+
 /// Where bytes that are not in the buffer belong: the records of [`Records::External`](crate::Records::External).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gap {
@@ -132,6 +134,38 @@ impl Writer {
             self.i32(length);
         }
     }
+
+    /// A string. What is longer than Kafka allows is cut at a character.
+    pub(crate) fn nullable_string(&mut self, text: Option<&str>, compact: bool) {
+        let text = text.map(clip);
+        let length = text.map(str::len);
+        if compact {
+            self.length(length, true);
+        } else {
+            self.i16(length.map_or(-1, |length| length as i16));
+        }
+        self.raw(text.unwrap_or("").as_bytes());
+    }
+}
+
+/// `text`, or as much of it as Kafka's longest string holds.
+fn clip(text: &str) -> &str {
+    if text.len() <= MAX_STRING_LEN {
+        text
+    } else {
+        &text[..text.floor_char_boundary(MAX_STRING_LEN)]
+    }
+}
+
+/// Bytes that [`Writer::nullable_string`] makes.
+pub(crate) fn string_size(text: Option<&str>, compact: bool) -> usize {
+    let length = text.map(|text| clip(text).len());
+    let prefix = if compact {
+        length_size(length, true)
+    } else {
+        2
+    };
+    prefix + length.unwrap_or(0)
 }
 
 /// Bytes that [`Writer::uvarint`] takes for `value`.
