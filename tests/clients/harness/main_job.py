@@ -1,0 +1,205 @@
+"""The main job, for any client: three consumers of one group read a topic of 12 partitions; a fourth joins, one is
+killed, one leaves; the broker is killed under load with the members alive, then together with all of them."""
+
+import dataclasses
+import time
+from collections.abc import Callable
+
+from harness.history import History
+from harness.process import Process, wait_until
+from harness.report import Report, require
+
+PARTITIONS = 12
+
+
+@dataclasses.dataclass
+class Client:
+    """How to start a member and a producer of one client library."""
+
+    # (bootstrap, group, topic, assignor, name, pause_ms) -> command
+    member: Callable[..., list[str]]
+    # (bootstrap, topic, first, count, rate, name) -> command
+    feeder: Callable[..., list[str]]
+    # A member that was killed is missed after its session timeout, 6 s; everything else is quick. Slow machines get time.
+    patience: int = 60
+
+
+class MainJob:
+    def __init__(self, report: Report, broker, client: Client, directory, topic, assignor, records):
+        self.report = report
+        self.broker = broker
+        self.client = client
+        self.directory = directory
+        self.topic = topic
+        self.group = f"group-of-{topic}"
+        self.assignor = assignor
+        self.records = records
+        self.history = History()
+        self.processes = {}
+        self.logs = {}
+        self.fed = 0
+
+    def run(self, describe=None):
+        """Needs the topic to exist. `describe(group)` -> {partition: (committed, end)} asks an independent tool."""
+        try:
+            self._play(describe)
+        except Exception as error:
+            self.report.fail(f"{self.assignor}: the main job goes on to its end", error)
+            print(self.broker.tail())
+            for process in self.processes.values():
+                if not process.ended():
+                    print(process.tail(8))
+        finally:
+            for process in list(self.processes.values()):
+                process.kill()
+
+    def _play(self, describe):
+        share = {name: self.records * percent // 100 for name, percent in (("first", 30), ("moving", 40), ("killing", 15))}
+        share["resuming"] = self.records - sum(share.values())
+
+        self._feed("first", share["first"])
+        for name in ("m1", "m2", "m3"):
+            self._join(name)
+        with self._case("three consumers share the twelve partitions"):
+            self._settle("m1", "m2", "m3")
+        self._read_up_to(share["first"] // 3)
+
+        # 20 s of records, so that reading goes on while members come and go.
+        self._feed("moving", share["moving"], rate=max(1, share["moving"] // 20))
+        with self._case("a fourth joins and gets its share"):
+            self._join("m4")
+            self._settle("m1", "m2", "m3", "m4")
+            self._goes_on("m4")
+        with self._case("one is killed and the others take over what it had"):
+            self.processes["m1"].kill()
+            self.logs["m1"].died()
+            self._goes_on("m2", "m3", "m4")
+            self._settle("m2", "m3", "m4")
+        with self._case("one leaves cleanly and the others take over at once"):
+            self.processes["m2"].say("leave")
+            code = self.processes["m2"].wait(30)
+            require(code == 0 and self.logs["m2"].left, f"m2 left with exit code {code}\n{self.processes['m2'].tail()}")
+            asked = time.monotonic()
+            self._settle("m3", "m4")
+            require(time.monotonic() - asked < 5, "the others waited as for a dead member")
+        with self._case("all that was sent meanwhile is read"):
+            self._finish_feed("moving")
+            self._read_all("m3", "m4")
+
+        with self._case("the broker is killed under load, comes back, and the members carry on"):
+            feed = self._feed("killing", share["killing"], rate=max(1, share["killing"] // 4))
+            wait_until("a quarter is acknowledged", lambda: len(feed.acked) >= share["killing"] // 4, 30)
+            require(not feed.done, "the producer was done before the broker was killed")
+            self.broker.kill()
+            seconds = self.broker.start()
+            print(f"        the broker serves again after {seconds:.2f} s")
+            self._finish_feed("killing")
+            self._read_all("m3", "m4")
+        with self._case("no member lost its partitions by the broker's death"):
+            self.history.nothing_was_lost_or_refused()
+
+        with self._case("killed together with all members, the broker comes back and the group resumes"):
+            before = self.history.read_count()
+            self._feed("resuming", share["resuming"])
+            wait_until("part of it is read", lambda: self.history.read_count() > before + share["resuming"] // 4, 30)
+            for name in ("m3", "m4"):
+                self.processes[name].kill()
+                self.logs[name].died()
+            self.broker.kill()
+            self.broker.start()
+            for name in ("m5", "m6"):
+                self._join(name)
+            self._settle("m5", "m6")
+            self._finish_feed("resuming")
+            self._read_all("m5", "m6")
+        if describe is not None:
+            with self._case("kafka-consumer-groups sees the same offsets and no lag"):
+                self._agrees(describe)
+        with self._case("the last members leave cleanly"):
+            for name in ("m5", "m6"):
+                self.processes[name].say("leave")
+            codes = {name: self.processes[name].wait(30) for name in ("m5", "m6")}
+            require(set(codes.values()) == {0}, f"exit codes {codes}")
+        self._judge()
+
+    def _judge(self):
+        history = self.history
+        with self._case(f"all {self.records} sends were acknowledged"):
+            history.every_send_was_acknowledged(self.records)
+        with self._case("each record is in the log once and in order, also across the broker's death"):
+            history.the_log_holds_each_record_once_and_in_order()
+        with self._case(f"all {self.records} records were read, none altered or left out"):
+            history.every_record_was_read(self.records)
+        with self._case("each partition had one reader at a time"):
+            history.each_partition_had_one_reader_at_a_time()
+        with self._case("each generation shared the partitions out once"):
+            history.each_generation_shared_the_partitions_out_once()
+        with self._case("committed offsets only grew"):
+            history.commits_only_grow()
+        with self._case("no owner began below a committed offset or left records out"):
+            again = history.reading_starts_at_the_committed_offset()
+            print(f"        {history.read_count()} reads, {again} of them again, after a kill before the commit")
+        with self._case("all that was read is committed"):
+            history.everything_read_is_committed()
+        generations = {generation for member in history.members for _, generation, _ in member.assignments}
+        refusals = sum(len(member.refusals) for member in history.members)
+        print(f"        {len(generations)} generations, {refusals} commits refused during a rebalance")
+
+    def _case(self, name):
+        return self.report.case(f"{self.assignor}: {name}")
+
+    def _join(self, name):
+        log = self.history.member(name)
+        command = self.client.member(self.broker.bootstrap, self.group, self.topic, self.assignor, name, 20)
+        self.logs[name] = log
+        self.processes[name] = Process(f"{self.topic}-{name}", command, self.directory, on_line=log.line)
+
+    def _feed(self, name, count, rate=0):
+        log = self.history.feed(name)
+        command = self.client.feeder(self.broker.bootstrap, self.topic, self.fed, count, rate, name)
+        self.fed += count
+        self.processes[name] = Process(f"{self.topic}-{name}", command, self.directory, on_line=log.line)
+        return log
+
+    def _finish_feed(self, name):
+        process = self.processes[name]
+        code = process.wait(self.client.patience + 60)
+        log = next(feed for feed in self.history.feeds if feed.name == name)
+        require(code == 0 and log.done, f"the producer {name} ended with {code}\n{process.tail()}")
+
+    def _settle(self, *names):
+        """Until just these own all partitions, each at least one."""
+
+        def settled():
+            parts = [self.logs[name].partitions() for name in names]
+            return all(parts) and sum(map(len, parts)) == PARTITIONS and len(set().union(*parts)) == PARTITIONS
+
+        def seen():
+            return f"{', '.join(names)} share the partitions; they own " + str({name: sorted(self.logs[name].partitions()) for name in names})
+
+        wait_until(seen, settled, self.client.patience, alive=[self.processes[name] for name in names])
+
+    def _goes_on(self, *names):
+        """Each of these reads something more."""
+        before = {name: self.logs[name].read_count for name in names}
+        for name in names:
+            wait_until(f"{name} reads on", lambda: self.logs[name].read_count > before[name], self.client.patience, alive=[self.processes[name]])
+
+    def _read_up_to(self, count):
+        wait_until(f"{count} records are read", lambda: self.history.read_count() >= count, self.client.patience)
+
+    def _read_all(self, *names):
+        def caught_up():
+            return self.history.committed() == self.history.ends()
+
+        def seen():
+            behind = {p: end - self.history.committed().get(p, 0) for p, end in self.history.ends().items()}
+            return f"all is read and committed; behind by {behind}"
+
+        wait_until(seen, caught_up, self.client.patience, alive=[self.processes[name] for name in names])
+
+    def _agrees(self, describe):
+        seen = describe(self.group)
+        committed, ends = self.history.committed(), self.history.ends()
+        expected = {partition: (committed[partition], end) for partition, end in ends.items()}
+        require(seen == expected, f"the tool says {sorted(seen.items())}, the members say {sorted(expected.items())}")

@@ -1,0 +1,1 @@
+"""One module per client. Each has `run(report, broker, directory, options)`."""
