@@ -2,9 +2,18 @@
 //! parsing, the rows of `DescribeConfigs` and `docs/configs.md`. Keys of our own start with `kaas.`.
 //!
 //! The tables of topics and groups are in `config/topic.rs` and `config/group.rs`, Kafka's broker keys that mean nothing
-//! here in `config/ignored.rs`. What a command line or a client has set is layered over the defaults in `config/dynamic.rs`.
+//! here in `config/ignored.rs`. What an operator sets is gathered in `config/settings.rs`, what clients alter at run time is
+//! layered over it in `config/live.rs`.
 
+pub mod alter;
+pub mod describe;
+pub mod group;
+pub mod ignored;
+pub mod live;
+pub mod properties;
+pub mod settings;
 pub mod table;
+pub mod topic;
 pub mod value;
 
 use std::collections::BTreeMap;
@@ -191,6 +200,57 @@ impl Config {
             .unwrap_or(self.log_flush_scheduler_interval_ms)
     }
 
+    /// HOST:PORT to listen on; the host is empty for every address of the machine.
+    pub fn listen_address(&self) -> &str {
+        without_protocol(&self.listeners)
+    }
+
+    /// HOST:PORT that clients are told, if it is not the listener's own.
+    pub fn advertised_address(&self) -> Option<&str> {
+        self.advertised_listeners.as_deref().map(without_protocol)
+    }
+
+    /// Checks what no key can be asked for alone. The error names the keys and the remedy.
+    fn check(&self) -> Result<(), String> {
+        let largest_request = i64::from(self.socket_request_max_bytes);
+        if self.queued_max_request_bytes > 0 && self.queued_max_request_bytes < largest_request {
+            return Err(
+                "queued.max.request.bytes must be larger or equal to socket.request.max.bytes; \
+                        raise the one or lower the other"
+                    .to_owned(),
+            );
+        }
+        if self.kaas_request_memory_connection_max_bytes
+            < largest_request.max(self.kaas_request_memory_max_bytes)
+        {
+            return Err("kaas.request.memory.connection.max.bytes must hold the largest request: raise it to \
+                        socket.request.max.bytes and kaas.request.memory.max.bytes, or lower those"
+                .to_owned());
+        }
+        if self.kaas_request_memory_total_max_bytes < self.kaas_request_memory_connection_max_bytes
+        {
+            return Err("kaas.request.memory.total.max.bytes must not be less than \
+                        kaas.request.memory.connection.max.bytes; raise the one or lower the other"
+                .to_owned());
+        }
+        if self.max_connections_per_ip == 0 && self.max_connections_per_ip_overrides.0.is_empty() {
+            return Err("max.connections.per.ip can be set to zero only if max.connections.per.ip.overrides names \
+                        the addresses that may connect"
+                .to_owned());
+        }
+        if self.group_min_session_timeout_ms > self.group_max_session_timeout_ms {
+            return Err("group.min.session.timeout.ms must not be above group.max.session.timeout.ms, or no member \
+                        can join; lower the one or raise the other"
+                .to_owned());
+        }
+        if self.log_cleaner_min_compaction_lag_ms > self.log_cleaner_max_compaction_lag_ms {
+            return Err("log.cleaner.min.compaction.lag.ms must not be above log.cleaner.max.compaction.lag.ms; \
+                        lower the one or raise the other"
+                .to_owned());
+        }
+        Ok(())
+    }
+
     /// How many connections one address may hold.
     pub fn connection_limit(&self, ip: IpAddr) -> i32 {
         self.max_connections_per_ip_overrides
@@ -199,6 +259,41 @@ impl Config {
             .copied()
             .unwrap_or(self.max_connections_per_ip)
     }
+}
+
+/// Why the broker does not start with what it was told.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    #[error("{file}:{line}: {reason}")]
+    File {
+        file: String,
+        line: usize,
+        reason: String,
+    },
+    #[error("--set {0} is not of the form KEY=VALUE")]
+    Argument(String),
+    #[error("{origin}: unknown key {key}{suggestion}")]
+    Unknown {
+        origin: String,
+        key: String,
+        suggestion: String,
+    },
+    #[error("{origin}: {key}={value}: {reason}; {remedy}")]
+    Invalid {
+        origin: String,
+        key: &'static str,
+        value: String,
+        reason: String,
+        remedy: String,
+    },
+    #[error("{reason}; set are {told}")]
+    Contradiction { reason: String, told: String },
+}
+
+fn without_protocol(listener: &str) -> &str {
+    listener
+        .split_once("://")
+        .map_or(listener, |(_, address)| address)
 }
 
 /// Connection limits of single addresses.

@@ -23,14 +23,18 @@ pub struct Key<C> {
     pub doc: &'static str,
     /// The field's name, which is the key's with underscores.
     pub field: &'static str,
-    pub(super) set: fn(&mut C, &str) -> Result<(), String>,
+    pub(super) set: fn(&mut C, &str) -> Result<(), Rejection>,
     pub(super) get: fn(&C) -> Option<String>,
 }
 
 impl<C> Key<C> {
-    /// Sets the field from text. The error is Kafka's sentence about what is wrong, without the key.
-    pub fn set(&self, config: &mut C, text: &str) -> Result<(), String> {
-        (self.set)(config, text.trim())
+    /// Sets the field from text.
+    pub fn set(&self, config: &mut C, text: &str) -> Result<(), Invalid> {
+        (self.set)(config, text.trim()).map_err(|Rejection { value, reason }| Invalid {
+            key: self.name,
+            value,
+            reason,
+        })
     }
 
     /// The field's value as text; `None` if it is absent.
@@ -49,11 +53,34 @@ pub trait Configuration: Default + Clone + Sized + 'static {
     }
 }
 
+/// A value that a key does not take. Shown as Kafka says it in an `INVALID_CONFIG` answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("Invalid value {value} for configuration {key}: {reason}")]
+pub struct Invalid {
+    pub key: &'static str,
+    pub value: String,
+    pub reason: String,
+}
+
+/// `Invalid` before its key is known.
+pub struct Rejection {
+    value: String,
+    reason: String,
+}
+
 /// Reads a value and checks it against what its key allows.
-pub fn parse<T: ConfigValue>(text: &str, valid: &Valid) -> Result<T, String> {
-    let value = T::parse(text)?;
-    value.check(valid)?;
-    Ok(value)
+pub fn parse<T: ConfigValue>(text: &str, valid: &Valid) -> Result<T, Rejection> {
+    let value = T::parse(text).map_err(|reason| Rejection {
+        value: text.to_owned(),
+        reason,
+    })?;
+    match value.check(valid) {
+        Ok(()) => Ok(value),
+        Err(reason) => Err(Rejection {
+            value: value.show().unwrap_or_default(),
+            reason,
+        }),
+    }
 }
 
 /// Declares a configuration. A row is

@@ -74,8 +74,13 @@ impl Valid {
         let (low, high) = match *self {
             Valid::AtLeast(low) => (low, i64::MAX),
             Valid::Between(low, high) => (low, high),
-            Valid::BetweenOr(_, _, other) if number == other => return Ok(()),
-            Valid::BetweenOr(low, high, _) => (low, high),
+            Valid::BetweenOr(low, high, other)
+                if number != other && !(low..=high).contains(&number) =>
+            {
+                return Err(format!(
+                    "Value must be between {low} and {high} or equal to {other}"
+                ));
+            }
             Valid::Rule(_, check) => return check(&number.to_string()),
             _ => return Ok(()),
         };

@@ -1,0 +1,131 @@
+//! Java's `.properties` syntax: comments, `=`, `:` or blanks between key and value, escapes, lines that continue.
+
+/// One entry and the line it starts on, from 1.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Property {
+    pub line: usize,
+    pub key: String,
+    pub value: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SyntaxError {
+    pub line: usize,
+    pub reason: String,
+}
+
+/// The entries in the order of the file; a key may occur more than once, and then the last one counts.
+pub fn parse(text: &str) -> Result<Vec<Property>, SyntaxError> {
+    let mut properties = Vec::new();
+    let mut lines = lines(text).enumerate();
+    while let Some((index, line)) = lines.next() {
+        let line = line.trim_start_matches(is_blank);
+        if line.is_empty() || line.starts_with(['#', '!']) {
+            continue;
+        }
+        let mut logical = line.to_owned();
+        while continues(&logical) {
+            logical.pop();
+            match lines.next() {
+                Some((_, next)) => logical.push_str(next.trim_start_matches(is_blank)),
+                None => break,
+            }
+        }
+        let (key, value) = split(&logical);
+        let unescaped = |text| {
+            unescape(text).map_err(|reason| SyntaxError {
+                line: index + 1,
+                reason,
+            })
+        };
+        properties.push(Property {
+            line: index + 1,
+            key: unescaped(key)?,
+            value: unescaped(value)?,
+        });
+    }
+    Ok(properties)
+}
+
+/// Lines end with `\n`, `\r` or `\r\n`.
+fn lines(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = Some(text);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        match text.find(['\n', '\r']) {
+            Some(end) => {
+                let next = if text[end..].starts_with("\r\n") {
+                    end + 2
+                } else {
+                    end + 1
+                };
+                rest = Some(&text[next..]);
+                Some(&text[..end])
+            }
+            None => {
+                rest = None;
+                Some(text)
+            }
+        }
+    })
+}
+
+fn is_blank(c: char) -> bool {
+    matches!(c, ' ' | '\t' | '\x0c')
+}
+
+/// A line that ends with an odd number of backslashes goes on in the next.
+fn continues(line: &str) -> bool {
+    line.bytes().rev().take_while(|byte| *byte == b'\\').count() % 2 == 1
+}
+
+/// Key and value, still escaped.
+fn split(line: &str) -> (&str, &str) {
+    let mut escaped = false;
+    let end = line.find(|c| {
+        let ends = !escaped && (is_blank(c) || matches!(c, '=' | ':'));
+        escaped = c == '\\' && !escaped;
+        ends
+    });
+    let Some(end) = end else { return (line, "") };
+    let rest = line[end..].trim_start_matches(is_blank);
+    let value = rest
+        .strip_prefix(['=', ':'])
+        .unwrap_or(rest)
+        .trim_start_matches(is_blank);
+    (&line[..end], value)
+}
+
+fn unescape(text: &str) -> Result<String, String> {
+    let mut units = Vec::with_capacity(text.len());
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        let c = match c {
+            '\\' => match chars.next() {
+                Some('u') => {
+                    let digits: String = chars.by_ref().take(4).collect();
+                    match u16::from_str_radix(&digits, 16) {
+                        Ok(unit) if digits.len() == 4 && !digits.starts_with('+') => {
+                            units.push(unit)
+                        }
+                        _ => {
+                            return Err(format!(
+                                "\\u{digits} is not \\u and four hexadecimal digits"
+                            ));
+                        }
+                    }
+                    continue;
+                }
+                Some('t') => '\t',
+                Some('n') => '\n',
+                Some('r') => '\r',
+                Some('f') => '\x0c',
+                Some(other) => other,
+                None => break,
+            },
+            other => other,
+        };
+        units.extend_from_slice(c.encode_utf16(&mut [0; 2]));
+    }
+    String::from_utf16(&units).map_err(|_| "a \\u escape is half a character".to_owned())
+}
