@@ -23,6 +23,7 @@ import org.apache.kafka.common.serialization.StringDeserializer;
 /** One member of a group. Says on stdout what happens to it, in the lines that harness/history.py describes. */
 public final class Member implements ConsumerRebalanceListener {
     private final KafkaConsumer<String, String> consumer;
+    private final Map<TopicPartition, OffsetAndMetadata> uncommitted = new HashMap<>();
     private final int pauseMs;
     private volatile boolean leaving = false;
 
@@ -81,8 +82,6 @@ public final class Member implements ConsumerRebalanceListener {
     private void run() throws InterruptedException {
         while (!leaving) {
             ConsumerRecords<String, String> records = consumer.poll(Duration.ofMillis(100));
-            if (records.isEmpty()) continue;
-            Map<TopicPartition, OffsetAndMetadata> offsets = new HashMap<>();
             for (TopicPartition partition : records.partitions()) {
                 List<ConsumerRecord<String, String>> list = records.records(partition);
                 StringBuilder ids = new StringBuilder();
@@ -99,22 +98,25 @@ public final class Member implements ConsumerRebalanceListener {
                     ids.append(' ').append(value, 0, value.indexOf(' '));
                 }
                 say("read", partition.partition() + " " + first + ids);
-                offsets.put(partition, new OffsetAndMetadata(next));
+                uncommitted.put(partition, new OffsetAndMetadata(next));
             }
-            commit(offsets);
-            if (pauseMs > 0) Thread.sleep(pauseMs);
+            commit();
+            if (pauseMs > 0 && !records.isEmpty()) Thread.sleep(pauseMs);
         }
         consumer.close();
         say("left", "");
     }
 
-    private void commit(Map<TopicPartition, OffsetAndMetadata> offsets) {
+    /** What the broker refuses, because a rebalance is under way, is tried again after the next poll. */
+    private void commit() {
+        if (uncommitted.isEmpty()) return;
         StringBuilder list = new StringBuilder();
-        offsets.forEach((partition, offset) ->
+        uncommitted.forEach((partition, offset) ->
             list.append(' ').append(partition.partition()).append(':').append(offset.offset()));
         try {
-            consumer.commitSync(offsets);
+            consumer.commitSync(uncommitted);
             say("committed", list.toString().strip());
+            uncommitted.clear();
         } catch (CommitFailedException | RebalanceInProgressException e) {
             say("refused", list.toString().strip() + " " + e.getClass().getSimpleName());
         }
@@ -127,11 +129,14 @@ public final class Member implements ConsumerRebalanceListener {
 
     @Override
     public void onPartitionsRevoked(Collection<TopicPartition> partitions) {
+        commit();
+        uncommitted.keySet().removeAll(partitions);
         say("revoked", numbers(partitions));
     }
 
     @Override
     public void onPartitionsLost(Collection<TopicPartition> partitions) {
+        uncommitted.keySet().removeAll(partitions);
         say("lost", numbers(partitions));
     }
 
