@@ -24,6 +24,8 @@ use rustix::io::{Errno, pread, pwrite, retry_on_intr};
 
 use crate::error::StorageError;
 
+pub mod faulty;
+pub mod memory;
 mod mount;
 
 /// One name in a directory.
