@@ -6,6 +6,7 @@
 //! No I/O, no clock and no policy live here: which versions are served is the broker's business.
 
 pub mod api_key;
+pub mod batch;
 pub mod error_code;
 pub mod header;
 pub mod message;
