@@ -12,7 +12,9 @@ pub fn serialize<S: Serializer>(bytes: &Bytes, serializer: S) -> Result<S::Ok, S
 
 pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Bytes, D::Error> {
     let text = String::deserialize(deserializer)?;
-    decode(&text).map(Bytes::from).ok_or_else(|| de::Error::custom("not base64"))
+    decode(&text)
+        .map(Bytes::from)
+        .ok_or_else(|| de::Error::custom("not base64"))
 }
 
 pub fn encode(bytes: &[u8]) -> String {

@@ -96,7 +96,11 @@ pub struct Committed {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expire_timestamp: Option<i64>,
     /// [`Uuid::ZERO`] when unknown.
-    #[serde(default = "no_topic_id", skip_serializing_if = "is_no_topic_id", with = "uuid_text")]
+    #[serde(
+        default = "no_topic_id",
+        skip_serializing_if = "is_no_topic_id",
+        with = "uuid_text"
+    )]
     pub topic_id: Uuid,
 }
 
@@ -127,7 +131,8 @@ mod uuid_text {
 
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Uuid, D::Error> {
         let text = String::deserialize(deserializer)?;
-        text.parse().map_err(|_| de::Error::custom("not a topic id"))
+        text.parse()
+            .map_err(|_| de::Error::custom("not a topic id"))
     }
 }
 
@@ -162,7 +167,8 @@ impl GroupDocument {
 
     /// The content of the group's file.
     pub fn to_json(&self) -> Vec<u8> {
-        let mut json = serde_json::to_vec_pretty(self).expect("a document has string keys and no failing parts");
+        let mut json = serde_json::to_vec_pretty(self)
+            .expect("a document has string keys and no failing parts");
         json.push(b'\n');
         json
     }
@@ -175,11 +181,18 @@ impl GroupDocument {
     /// Replays the payload of a [`crate::ChangeKind::Offsets`] change, which must follow this document's revision.
     pub fn apply(&mut self, revision: Revision, delta: &[u8]) -> Result<(), DocumentError> {
         if revision.term != self.revision.term || revision.n != self.revision.n + 1 {
-            return Err(DocumentError::Gap { have: self.revision, next: revision });
+            return Err(DocumentError::Gap {
+                have: self.revision,
+                next: revision,
+            });
         }
         for step in DeltaReader::new(delta) {
             match step? {
-                Step::Set { topic, partition, committed } => {
+                Step::Set {
+                    topic,
+                    partition,
+                    committed,
+                } => {
                     set(&mut self.offsets, topic, partition, committed);
                 }
                 Step::Remove { topic, partition } => {
@@ -187,7 +200,8 @@ impl GroupDocument {
                     for offsets in self.pending_offsets.values_mut() {
                         remove(offsets, topic, partition);
                     }
-                    self.pending_offsets.retain(|_, offsets| !offsets.is_empty());
+                    self.pending_offsets
+                        .retain(|_, offsets| !offsets.is_empty());
                 }
             }
         }
@@ -209,7 +223,9 @@ pub(crate) fn set(offsets: &mut Offsets, topic: &str, partition: i32, committed:
 
 /// Whether there was something to remove. A topic without partitions does not stay.
 pub(crate) fn remove(offsets: &mut Offsets, topic: &str, partition: i32) -> bool {
-    let Some(partitions) = offsets.get_mut(topic) else { return false };
+    let Some(partitions) = offsets.get_mut(topic) else {
+        return false;
+    };
     let removed = partitions.remove(&partition).is_some();
     if partitions.is_empty() {
         offsets.remove(topic);
@@ -247,7 +263,10 @@ pub(crate) struct DeltaWriter {
 
 impl DeltaWriter {
     pub fn new() -> DeltaWriter {
-        DeltaWriter { bytes: Vec::new(), steps: 0 }
+        DeltaWriter {
+            bytes: Vec::new(),
+            steps: 0,
+        }
     }
 
     pub fn topic(&mut self, name: &str, id: Uuid) {
@@ -262,13 +281,21 @@ impl DeltaWriter {
 
     pub fn set(&mut self, partition: i32, committed: &Committed) {
         self.steps += 1;
-        self.bytes.push(if committed.expire_timestamp.is_some() { SET_EXPIRING } else { SET });
+        self.bytes.push(if committed.expire_timestamp.is_some() {
+            SET_EXPIRING
+        } else {
+            SET
+        });
         self.bytes.extend_from_slice(&partition.to_be_bytes());
-        self.bytes.extend_from_slice(&committed.offset.to_be_bytes());
-        self.bytes.extend_from_slice(&committed.leader_epoch.to_be_bytes());
-        self.bytes.extend_from_slice(&committed.commit_timestamp.to_be_bytes());
+        self.bytes
+            .extend_from_slice(&committed.offset.to_be_bytes());
+        self.bytes
+            .extend_from_slice(&committed.leader_epoch.to_be_bytes());
+        self.bytes
+            .extend_from_slice(&committed.commit_timestamp.to_be_bytes());
         if let Some(expire_timestamp) = committed.expire_timestamp {
-            self.bytes.extend_from_slice(&expire_timestamp.to_be_bytes());
+            self.bytes
+                .extend_from_slice(&expire_timestamp.to_be_bytes());
         }
         self.text(&committed.metadata);
     }
@@ -295,8 +322,15 @@ impl DeltaWriter {
 }
 
 enum Step<'a> {
-    Set { topic: &'a str, partition: i32, committed: Committed },
-    Remove { topic: &'a str, partition: i32 },
+    Set {
+        topic: &'a str,
+        partition: i32,
+        committed: Committed,
+    },
+    Remove {
+        topic: &'a str,
+        partition: i32,
+    },
 }
 
 struct DeltaReader<'a> {
@@ -307,7 +341,11 @@ struct DeltaReader<'a> {
 
 impl<'a> DeltaReader<'a> {
     fn new(delta: &'a [u8]) -> DeltaReader<'a> {
-        DeltaReader { delta, at: 0, topic: None }
+        DeltaReader {
+            delta,
+            at: 0,
+            topic: None,
+        }
     }
 
     fn step(&mut self) -> Option<Step<'a>> {
@@ -327,12 +365,25 @@ impl<'a> DeltaReader<'a> {
                     let offset = i64::from_be_bytes(self.array()?);
                     let leader_epoch = i32::from_be_bytes(self.array()?);
                     let commit_timestamp = i64::from_be_bytes(self.array()?);
-                    let expire_timestamp =
-                        if kind == SET_EXPIRING { Some(i64::from_be_bytes(self.array()?)) } else { None };
+                    let expire_timestamp = if kind == SET_EXPIRING {
+                        Some(i64::from_be_bytes(self.array()?))
+                    } else {
+                        None
+                    };
                     let metadata = self.text()?.into();
-                    let committed =
-                        Committed { offset, leader_epoch, metadata, commit_timestamp, expire_timestamp, topic_id };
-                    Some(Step::Set { topic, partition, committed })
+                    let committed = Committed {
+                        offset,
+                        leader_epoch,
+                        metadata,
+                        commit_timestamp,
+                        expire_timestamp,
+                        topic_id,
+                    };
+                    Some(Step::Set {
+                        topic,
+                        partition,
+                        committed,
+                    })
                 }
                 REMOVE => Some(Step::Remove { topic, partition }),
                 _ => None,

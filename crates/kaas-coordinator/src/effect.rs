@@ -132,12 +132,16 @@ impl fmt::Display for RebalanceReason {
             RebalanceReason::NewMember => "a new member joined",
             RebalanceReason::LeaderRejoined => "the leader rejoined",
             RebalanceReason::MemberChanged => "a member changed its protocols",
-            RebalanceReason::StaticMemberReplaced => "a static member came back with other protocols or amid a rebalance",
+            RebalanceReason::StaticMemberReplaced => {
+                "a static member came back with other protocols or amid a rebalance"
+            }
             RebalanceReason::MemberLeft => "a member left",
             RebalanceReason::PendingMemberLeft => "a member left before it had joined",
             RebalanceReason::SessionExpired => "a member's session expired",
             RebalanceReason::SyncExpired => "members did not sync in time",
-            RebalanceReason::AboveMaxSize => "the group was loaded with more members than group.max.size",
+            RebalanceReason::AboveMaxSize => {
+                "the group was loaded with more members than group.max.size"
+            }
         })
     }
 }

@@ -5,9 +5,9 @@
 //! knowledge of who owns which group: the shell around it reads clocks, appends [`Change`]s to a journal, and releases a
 //! reply only when the change it waits for is durable.
 
+mod base64;
 pub mod document;
 pub mod effect;
-mod base64;
 mod group;
 mod manager;
 mod offset_store;
@@ -117,7 +117,11 @@ pub struct Output<R> {
 
 impl<R> Default for Output<R> {
     fn default() -> Self {
-        Output { replies: Vec::new(), changes: Vec::new(), effects: Vec::new() }
+        Output {
+            replies: Vec::new(),
+            changes: Vec::new(),
+            effects: Vec::new(),
+        }
     }
 }
 

@@ -130,17 +130,28 @@ impl<R> Manager<R> {
     ) -> Result<(), DocumentError> {
         assert!(!self.is_loaded(group_id), "a group is loaded once");
         let Some(document) = document else {
-            self.insert(Key::new(group_id, self.term, Revision::default(), Held::Absent));
+            self.insert(Key::new(
+                group_id,
+                self.term,
+                Revision::default(),
+                Held::Absent,
+            ));
             return Ok(());
         };
         if document.format > FORMAT {
             return Err(DocumentError::Format(document.format));
         }
         if document.group_id != group_id {
-            return Err(DocumentError::WrongGroup { expected: group_id.to_owned(), found: document.group_id });
+            return Err(DocumentError::WrongGroup {
+                expected: group_id.to_owned(),
+                found: document.group_id,
+            });
         }
         if document.revision.term > self.term {
-            return Err(DocumentError::TermAhead { found: document.revision.term, current: self.term });
+            return Err(DocumentError::TermAhead {
+                found: document.revision.term,
+                current: self.term,
+            });
         }
         let revision = document.revision;
         let group = Group::load(now, document.state)?;
@@ -174,7 +185,9 @@ impl<R> Manager<R> {
     }
 
     fn evict(&mut self, group_id: &str, error: ErrorCode, out: &mut Output<R>) {
-        let Some(at) = self.index.remove(group_id) else { return };
+        let Some(at) = self.index.remove(group_id) else {
+            return;
+        };
         let mut key = self.keys[at].take().expect("an indexed key is there");
         self.free.push(at);
         if let Some(deadline) = key.armed {
@@ -211,7 +224,9 @@ impl<R> Manager<R> {
 
     /// The revision of the last change, or of what was loaded. A removed group has one, an absent one may not.
     pub fn revision(&self, group_id: &str) -> Option<Revision> {
-        self.key(group_id).map(|key| key.revision).filter(|revision| *revision != Revision::default())
+        self.key(group_id)
+            .map(|key| key.revision)
+            .filter(|revision| *revision != Revision::default())
     }
 
     /// Writes the state of a group that is in memory into the journal, as it is: a Document, or Removed if there is no
@@ -236,7 +251,9 @@ impl<R> Manager<R> {
 
     /// The last change of this group that is not durable yet: what a read of the group has to wait for.
     pub fn pending_change(&self, group_id: &str) -> Option<u64> {
-        self.key(group_id).map(|key| key.last_change).filter(|change| *change > self.durable)
+        self.key(group_id)
+            .map(|key| key.last_change)
+            .filter(|change| *change > self.durable)
     }
 
     // ---- events
@@ -247,7 +264,8 @@ impl<R> Manager<R> {
         let nameless = request.group_id().is_empty();
         match request {
             Request::JoinGroup(request) => {
-                let timeouts = self.config.group_min_session_timeout_ms..=self.config.group_max_session_timeout_ms;
+                let timeouts = self.config.group_min_session_timeout_ms
+                    ..=self.config.group_max_session_timeout_ms;
                 let error = if nameless {
                     ErrorCode::INVALID_GROUP_ID
                 } else if !timeouts.contains(&request.session_timeout_ms) {
@@ -255,10 +273,16 @@ impl<R> Manager<R> {
                 } else {
                     return None;
                 };
-                Some(Reply::JoinGroup(join_error(version, error, &request.member_id)))
+                Some(Reply::JoinGroup(join_error(
+                    version,
+                    error,
+                    &request.member_id,
+                )))
             }
             Request::SyncGroup(request) => {
-                let error = if version >= 5 && (request.protocol_type.is_none() || request.protocol_name.is_none()) {
+                let error = if version >= 5
+                    && (request.protocol_type.is_none() || request.protocol_name.is_none())
+                {
                     ErrorCode::INCONSISTENT_GROUP_PROTOCOL
                 } else if nameless {
                     ErrorCode::INVALID_GROUP_ID
@@ -271,11 +295,15 @@ impl<R> Manager<R> {
                 error_code: ErrorCode::INVALID_GROUP_ID,
                 ..HeartbeatResponse::default()
             })),
-            Request::LeaveGroup(_) if nameless => Some(Reply::LeaveGroup(leave_error(ErrorCode::INVALID_GROUP_ID))),
-            Request::OffsetDelete(_) if nameless => Some(Reply::OffsetDelete(OffsetDeleteResponse {
-                error_code: ErrorCode::INVALID_GROUP_ID,
-                ..OffsetDeleteResponse::default()
-            })),
+            Request::LeaveGroup(_) if nameless => {
+                Some(Reply::LeaveGroup(leave_error(ErrorCode::INVALID_GROUP_ID)))
+            }
+            Request::OffsetDelete(_) if nameless => {
+                Some(Reply::OffsetDelete(OffsetDeleteResponse {
+                    error_code: ErrorCode::INVALID_GROUP_ID,
+                    ..OffsetDeleteResponse::default()
+                }))
+            }
             _ => None,
         }
     }
@@ -286,7 +314,10 @@ impl<R> Manager<R> {
             out.replies.push((call.reply_to, refusal, None));
             return;
         }
-        let at = *self.index.get(call.request.group_id()).expect("an event is for a loaded group");
+        let at = *self
+            .index
+            .get(call.request.group_id())
+            .expect("an event is for a loaded group");
         let caller = Caller {
             reply_to: call.reply_to,
             version: call.version,
@@ -298,25 +329,40 @@ impl<R> Manager<R> {
             return self.handle_absent(at, now, caller, call.request, out);
         }
         match call.request {
-            Request::JoinGroup(request) => self.with_group(at, now, out, |present, cx| match &mut present.group {
-                Group::Classic(group) => group.join(cx, caller, request),
-            }),
-            Request::SyncGroup(request) => self.with_group(at, now, out, |present, cx| match &mut present.group {
-                Group::Classic(group) => group.sync(cx, caller, request),
-            }),
-            Request::Heartbeat(request) => self.with_group(at, now, out, |present, cx| match &mut present.group {
-                Group::Classic(group) => group.heartbeat(cx, caller, request),
-            }),
-            Request::LeaveGroup(request) => self.with_group(at, now, out, |present, cx| match &mut present.group {
-                Group::Classic(group) => group.leave(cx, caller, request),
-            }),
+            Request::JoinGroup(request) => {
+                self.with_group(at, now, out, |present, cx| match &mut present.group {
+                    Group::Classic(group) => group.join(cx, caller, request),
+                })
+            }
+            Request::SyncGroup(request) => {
+                self.with_group(at, now, out, |present, cx| match &mut present.group {
+                    Group::Classic(group) => group.sync(cx, caller, request),
+                })
+            }
+            Request::Heartbeat(request) => {
+                self.with_group(at, now, out, |present, cx| match &mut present.group {
+                    Group::Classic(group) => group.heartbeat(cx, caller, request),
+                })
+            }
+            Request::LeaveGroup(request) => {
+                self.with_group(at, now, out, |present, cx| match &mut present.group {
+                    Group::Classic(group) => group.leave(cx, caller, request),
+                })
+            }
             Request::OffsetCommit(request) => self.commit(at, now, caller, request, out),
             Request::OffsetDelete(request) => self.delete_offsets(at, now, caller, request, out),
         }
     }
 
     /// Requests to a group that does not exist: some create it, the others are refused.
-    fn handle_absent(&mut self, at: usize, now: Now, caller: Caller<'_, R>, request: Request, out: &mut Output<R>) {
+    fn handle_absent(
+        &mut self,
+        at: usize,
+        now: Now,
+        caller: Caller<'_, R>,
+        request: Request,
+        out: &mut Output<R>,
+    ) {
         let version = caller.version;
         let refusal = match request {
             Request::JoinGroup(request) if request.member_id.is_empty() => {
@@ -330,15 +376,19 @@ impl<R> Manager<R> {
                 });
                 return;
             }
-            Request::JoinGroup(request) => {
-                Reply::JoinGroup(join_error(version, ErrorCode::UNKNOWN_MEMBER_ID, &request.member_id))
-            }
+            Request::JoinGroup(request) => Reply::JoinGroup(join_error(
+                version,
+                ErrorCode::UNKNOWN_MEMBER_ID,
+                &request.member_id,
+            )),
             Request::SyncGroup(_) => Reply::SyncGroup(sync_error(ErrorCode::UNKNOWN_MEMBER_ID)),
             Request::Heartbeat(_) => Reply::Heartbeat(HeartbeatResponse {
                 error_code: ErrorCode::UNKNOWN_MEMBER_ID,
                 ..HeartbeatResponse::default()
             }),
-            Request::LeaveGroup(_) if version < 3 => Reply::LeaveGroup(leave_error(ErrorCode::UNKNOWN_MEMBER_ID)),
+            Request::LeaveGroup(_) if version < 3 => {
+                Reply::LeaveGroup(leave_error(ErrorCode::UNKNOWN_MEMBER_ID))
+            }
             Request::LeaveGroup(request) => Reply::LeaveGroup(LeaveGroupResponse {
                 members: request
                     .members
@@ -360,7 +410,11 @@ impl<R> Manager<R> {
                 return;
             }
             Request::OffsetCommit(request) => {
-                let error = if version >= 9 { ErrorCode::GROUP_ID_NOT_FOUND } else { ErrorCode::ILLEGAL_GENERATION };
+                let error = if version >= 9 {
+                    ErrorCode::GROUP_ID_NOT_FOUND
+                } else {
+                    ErrorCode::ILLEGAL_GENERATION
+                };
                 Reply::OffsetCommit(offset_store::refuse_commit(request, error))
             }
             Request::OffsetDelete(_) => Reply::OffsetDelete(OffsetDeleteResponse {
@@ -374,9 +428,14 @@ impl<R> Manager<R> {
 
     fn create(&mut self, at: usize, now: Now, out: &mut Output<R>) {
         let key = self.keys[at].as_mut().expect("an indexed key is there");
-        key.held = Held::Present(Present { group: Group::new(now), offsets: OffsetStore::default() });
+        key.held = Held::Present(Present {
+            group: Group::new(now),
+            offsets: OffsetStore::default(),
+        });
         key.journaled = false;
-        out.effects.push(Effect::GroupCreated { group_id: key.group_id.clone() });
+        out.effects.push(Effect::GroupCreated {
+            group_id: key.group_id.clone(),
+        });
     }
 
     fn commit(
@@ -391,7 +450,8 @@ impl<R> Manager<R> {
         let Held::Present(present) = &mut key.held else {
             // Nothing in it was acceptable, so the group was not created.
             let reply = offset_store::refuse_commit(request, ErrorCode::OFFSET_METADATA_TOO_LARGE);
-            out.replies.push((caller.reply_to, Reply::OffsetCommit(reply), None));
+            out.replies
+                .push((caller.reply_to, Reply::OffsetCommit(reply), None));
             return;
         };
         if let Err(error) = present.group.validate_commit(now, &request) {
@@ -401,11 +461,20 @@ impl<R> Manager<R> {
             return;
         }
         let mut delta = DeltaWriter::new();
-        let topics = present.offsets.commit(now, &self.config, request, &mut delta);
-        let journal = if delta.is_empty() { Journal::Nothing } else { Journal::Offsets(delta) };
+        let topics = present
+            .offsets
+            .commit(now, &self.config, request, &mut delta);
+        let journal = if delta.is_empty() {
+            Journal::Nothing
+        } else {
+            Journal::Offsets(delta)
+        };
         self.journal(at, journal, out);
         self.rearm(at);
-        let reply = Reply::OffsetCommit(OffsetCommitResponse { topics, ..OffsetCommitResponse::default() });
+        let reply = Reply::OffsetCommit(OffsetCommitResponse {
+            topics,
+            ..OffsetCommitResponse::default()
+        });
         let wait = self.pending_at(at);
         out.replies.push((caller.reply_to, reply, wait));
     }
@@ -419,9 +488,14 @@ impl<R> Manager<R> {
         out: &mut Output<R>,
     ) {
         let key = self.keys[at].as_mut().expect("an indexed key is there");
-        let Held::Present(present) = &mut key.held else { unreachable!("the caller looked") };
+        let Held::Present(present) = &mut key.held else {
+            unreachable!("the caller looked")
+        };
         let response = match present.group.validate_offset_delete() {
-            Err(error) => OffsetDeleteResponse { error_code: error, ..OffsetDeleteResponse::default() },
+            Err(error) => OffsetDeleteResponse {
+                error_code: error,
+                ..OffsetDeleteResponse::default()
+            },
             Ok(()) => {
                 let mut delta = DeltaWriter::new();
                 let (topics, count) = present.offsets.delete(&present.group, request, &mut delta);
@@ -433,17 +507,25 @@ impl<R> Manager<R> {
                     });
                     self.journal(at, Journal::Offsets(delta), out);
                 }
-                OffsetDeleteResponse { topics, ..OffsetDeleteResponse::default() }
+                OffsetDeleteResponse {
+                    topics,
+                    ..OffsetDeleteResponse::default()
+                }
             }
         };
         let wait = self.pending_at(at);
-        out.replies.push((caller.reply_to, Reply::OffsetDelete(response), wait));
+        out.replies
+            .push((caller.reply_to, Reply::OffsetDelete(response), wait));
     }
 
     /// Deletes an empty group and its offsets (CG-140). The answer waits for [`Manager::pending_change`].
     pub fn delete_group(&mut self, group_id: &str, out: &mut Output<R>) -> ErrorCode {
-        let Some(at) = self.index.get(group_id).copied() else { return ErrorCode::GROUP_ID_NOT_FOUND };
-        let Held::Present(present) = &self.key_at(at).held else { return ErrorCode::GROUP_ID_NOT_FOUND };
+        let Some(at) = self.index.get(group_id).copied() else {
+            return ErrorCode::GROUP_ID_NOT_FOUND;
+        };
+        let Held::Present(present) = &self.key_at(at).held else {
+            return ErrorCode::GROUP_ID_NOT_FOUND;
+        };
         if let Err(error) = present.group.validate_delete() {
             return error;
         }
@@ -454,7 +536,10 @@ impl<R> Manager<R> {
     fn remove(&mut self, at: usize, reason: GroupRemovalReason, out: &mut Output<R>) {
         let key = self.keys[at].as_mut().expect("an indexed key is there");
         key.held = Held::Removed;
-        out.effects.push(Effect::GroupRemoved { group_id: key.group_id.clone(), reason });
+        out.effects.push(Effect::GroupRemoved {
+            group_id: key.group_id.clone(),
+            reason,
+        });
         self.journal(at, Journal::Removal, out);
         self.rearm(at);
     }
@@ -463,7 +548,9 @@ impl<R> Manager<R> {
     /// be absent are forgotten: the next request looks them up anew.
     pub fn sweep_expired(&mut self, now: Now, out: &mut Output<R>) {
         for at in 0..self.keys.len() {
-            let Some(key) = self.keys[at].as_mut() else { continue };
+            let Some(key) = self.keys[at].as_mut() else {
+                continue;
+            };
             let Held::Present(present) = &mut key.held else {
                 if matches!(key.held, Held::Absent) && key.last_change <= self.durable {
                     let group_id = key.group_id.clone();
@@ -472,7 +559,9 @@ impl<R> Manager<R> {
                 continue;
             };
             let mut delta = DeltaWriter::new();
-            let count = present.offsets.expire(now, &self.config, &present.group, &mut delta);
+            let count = present
+                .offsets
+                .expire(now, &self.config, &present.group, &mut delta);
             if count > 0 {
                 out.effects.push(Effect::OffsetsRemoved {
                     group_id: key.group_id.clone(),
@@ -492,8 +581,12 @@ impl<R> Manager<R> {
     /// stay: they are of a topic of that name made since (OF-73).
     pub fn topic_deleted(&mut self, topic: &str, topic_id: Uuid, out: &mut Output<R>) {
         for at in 0..self.keys.len() {
-            let Some(key) = self.keys[at].as_mut() else { continue };
-            let Held::Present(present) = &mut key.held else { continue };
+            let Some(key) = self.keys[at].as_mut() else {
+                continue;
+            };
+            let Held::Present(present) = &mut key.held else {
+                continue;
+            };
             let mut delta = DeltaWriter::new();
             let count = present.offsets.topic_deleted(topic, topic_id, &mut delta);
             if count > 0 {
@@ -514,8 +607,12 @@ impl<R> Manager<R> {
 
     /// Fires what is due. A timer that is started anew for the same moment fires at the next call.
     pub fn handle_timeout(&mut self, now: Now, out: &mut Output<R>) {
-        let due: Vec<usize> =
-            self.timers.iter().take_while(|(deadline, _)| *deadline <= now.mono_ms).map(|(_, at)| *at).collect();
+        let due: Vec<usize> = self
+            .timers
+            .iter()
+            .take_while(|(deadline, _)| *deadline <= now.mono_ms)
+            .map(|(_, at)| *at)
+            .collect();
         for at in due {
             self.with_group(at, now, out, |present, cx| present.group.handle_timeout(cx));
         }
@@ -531,7 +628,10 @@ impl<R> Manager<R> {
     ) -> DescribedGroup {
         let mut described = match self.present(group_id) {
             Some(present) => present.group.describe(),
-            None => DescribedGroup { group_state: "Dead".to_owned(), ..DescribedGroup::default() },
+            None => DescribedGroup {
+                group_state: "Dead".to_owned(),
+                ..DescribedGroup::default()
+            },
         };
         if self.present(group_id).is_none() && version >= 6 {
             described.error_code = ErrorCode::GROUP_ID_NOT_FOUND;
@@ -547,12 +647,18 @@ impl<R> Manager<R> {
     /// The groups in memory that match both filters; an empty filter matches all (CG-137).
     pub fn list(&self, states_filter: &[String], types_filter: &[String]) -> Vec<ListedGroup> {
         let listed = self.keys.iter().flatten().filter_map(|key| {
-            let Held::Present(Present { group, .. }) = &key.held else { return None };
+            let Held::Present(Present { group, .. }) = &key.held else {
+                return None;
+            };
             let state = group.state_name();
             let state_matches = states_filter.is_empty()
-                || states_filter.iter().any(|filter| filter.trim().eq_ignore_ascii_case(state));
+                || states_filter
+                    .iter()
+                    .any(|filter| filter.trim().eq_ignore_ascii_case(state));
             let type_matches = types_filter.is_empty()
-                || types_filter.iter().any(|filter| filter.eq_ignore_ascii_case(group.type_name()));
+                || types_filter
+                    .iter()
+                    .any(|filter| filter.eq_ignore_ascii_case(group.type_name()));
             (state_matches && type_matches).then(|| ListedGroup {
                 group_id: key.group_id.as_ref().to_owned(),
                 protocol_type: group.protocol_type().to_owned(),
@@ -572,7 +678,9 @@ impl<R> Manager<R> {
         version: i16,
     ) -> OffsetFetchResponseGroup {
         let nothing = OffsetStore::default();
-        let offsets = self.present(&request.group_id).map_or(&nothing, |present| &present.offsets);
+        let offsets = self
+            .present(&request.group_id)
+            .map_or(&nothing, |present| &present.offsets);
         offsets.fetch(request, require_stable && version >= 7, version >= 10)
     }
 
@@ -583,9 +691,10 @@ impl<R> Manager<R> {
                 Held::Present(present) => Some(present.offsets.iter()),
                 Held::Absent | Held::Removed => None,
             };
-            offsets.into_iter().flatten().map(|(topic, partition, committed)| {
-                (&key.group_id, topic, partition, committed)
-            })
+            offsets
+                .into_iter()
+                .flatten()
+                .map(|(topic, partition, committed)| (&key.group_id, topic, partition, committed))
         })
     }
 
@@ -654,13 +763,19 @@ impl<R> Manager<R> {
     ) {
         let first_reply = out.replies.len();
         let key = self.keys[at].as_mut().expect("an indexed key is there");
-        let Held::Present(present) = &mut key.held else { unreachable!("only a present group has events") };
+        let Held::Present(present) = &mut key.held else {
+            unreachable!("only a present group has events")
+        };
         let mut cx = Cx::new(now, &self.config, &key.group_id, out);
         event(present, &mut cx);
         if cfg!(debug_assertions) {
             present.group.debug_check();
         }
-        let journal = if cx.has_to_journal() { Journal::Document } else { Journal::Nothing };
+        let journal = if cx.has_to_journal() {
+            Journal::Document
+        } else {
+            Journal::Nothing
+        };
         self.journal(at, journal, out);
         self.rearm(at);
         let wait = self.pending_at(at);
@@ -693,7 +808,11 @@ impl<R> Manager<R> {
         }
         self.made += 1;
         let key = self.keys[at].as_mut().expect("an indexed key is there");
-        let n = if key.journaled { key.revision.n + 1 } else { self.made };
+        let n = if key.journaled {
+            key.revision.n + 1
+        } else {
+            self.made
+        };
         let first = !key.journaled;
         key.revision = Revision { term: key.term, n };
         key.journaled = true;
@@ -702,12 +821,22 @@ impl<R> Manager<R> {
             Journal::Offsets(delta) if !first => (ChangeKind::Offsets, delta.into_bytes()),
             Journal::Removal => (ChangeKind::Removed, Vec::new()),
             Journal::Offsets(_) | Journal::Document | Journal::Nothing => {
-                let Held::Present(present) = &key.held else { unreachable!("only a present group has a document") };
-                (ChangeKind::Document, document(key, present, &self.config).to_compact_json())
+                let Held::Present(present) = &key.held else {
+                    unreachable!("only a present group has a document")
+                };
+                (
+                    ChangeKind::Document,
+                    document(key, present, &self.config).to_compact_json(),
+                )
             }
         };
-        let change =
-            Change { number: self.made, group_id: key.group_id.clone(), kind, revision: key.revision, payload };
+        let change = Change {
+            number: self.made,
+            group_id: key.group_id.clone(),
+            kind,
+            revision: key.revision,
+            payload,
+        };
         out.changes.push(change);
     }
 }
@@ -717,7 +846,15 @@ const ALL_GROUP_OPERATIONS: i32 = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11;
 
 impl<R> Key<R> {
     fn new(group_id: &str, term: u64, revision: Revision, held: Held<R>) -> Key<R> {
-        Key { group_id: group_id.into(), term, revision, journaled: false, last_change: 0, armed: None, held }
+        Key {
+            group_id: group_id.into(),
+            term,
+            revision,
+            journaled: false,
+            last_change: 0,
+            armed: None,
+            held,
+        }
     }
 }
 

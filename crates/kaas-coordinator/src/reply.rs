@@ -32,7 +32,11 @@ impl Reply {
                 response.error_code = error;
             }
             Reply::OffsetCommit(response) => {
-                for partition in response.topics.iter_mut().flat_map(|topic| &mut topic.partitions) {
+                for partition in response
+                    .topics
+                    .iter_mut()
+                    .flat_map(|topic| &mut topic.partitions)
+                {
                     if partition.error_code.is_ok() {
                         partition.error_code = error;
                     }
@@ -52,10 +56,12 @@ pub fn coordinator_error(error: ErrorCode) -> ErrorCode {
         ErrorCode::UNKNOWN_TOPIC_OR_PARTITION
         | ErrorCode::NOT_ENOUGH_REPLICAS
         | ErrorCode::REQUEST_TIMED_OUT => ErrorCode::COORDINATOR_NOT_AVAILABLE,
-        ErrorCode::NOT_LEADER_OR_FOLLOWER | ErrorCode::KAFKA_STORAGE_ERROR => ErrorCode::NOT_COORDINATOR,
-        ErrorCode::MESSAGE_TOO_LARGE | ErrorCode::RECORD_LIST_TOO_LARGE | ErrorCode::INVALID_FETCH_SIZE => {
-            ErrorCode::UNKNOWN_SERVER_ERROR
+        ErrorCode::NOT_LEADER_OR_FOLLOWER | ErrorCode::KAFKA_STORAGE_ERROR => {
+            ErrorCode::NOT_COORDINATOR
         }
+        ErrorCode::MESSAGE_TOO_LARGE
+        | ErrorCode::RECORD_LIST_TOO_LARGE
+        | ErrorCode::INVALID_FETCH_SIZE => ErrorCode::UNKNOWN_SERVER_ERROR,
         ErrorCode::NETWORK_EXCEPTION => ErrorCode::COORDINATOR_LOAD_IN_PROGRESS,
         other => other,
     }
@@ -74,11 +80,17 @@ pub(crate) fn join_error(version: i16, error: ErrorCode, member_id: &str) -> Joi
 }
 
 pub(crate) fn sync_error(error: ErrorCode) -> SyncGroupResponse {
-    SyncGroupResponse { error_code: error, ..SyncGroupResponse::default() }
+    SyncGroupResponse {
+        error_code: error,
+        ..SyncGroupResponse::default()
+    }
 }
 
 pub(crate) fn leave_error(error: ErrorCode) -> LeaveGroupResponse {
-    LeaveGroupResponse { error_code: error, ..LeaveGroupResponse::default() }
+    LeaveGroupResponse {
+        error_code: error,
+        ..LeaveGroupResponse::default()
+    }
 }
 
 /// Before version 7 a name that is absent goes as `""`, from then on `""` goes as null (CG-29).

@@ -20,7 +20,9 @@ pub fn assigned_partitions(assignment: &[u8]) -> Option<BTreeMap<String, Vec<i32
     for _ in 0..input.count()? {
         let topic = input.string()?.to_owned();
         let count = input.count()?;
-        let partitions = (0..count).map(|_| input.i32()).collect::<Option<Vec<i32>>>()?;
+        let partitions = (0..count)
+            .map(|_| input.i32())
+            .collect::<Option<Vec<i32>>>()?;
         topics.insert(topic, partitions);
     }
     Some(topics)
@@ -95,15 +97,30 @@ mod tests {
         let cut = &subscription(0, &["topic"], &[])[..9];
         let not_utf8 = [0, 0, 0, 0, 0, 1, 0, 1, 0xff];
         let negative_version = subscription(-1, &["a"], &[]);
-        for bytes in [&[][..], b"x", b"range", &huge_count, &negative_count, cut, &not_utf8, &negative_version] {
+        for bytes in [
+            &[][..],
+            b"x",
+            b"range",
+            &huge_count,
+            &negative_count,
+            cut,
+            &not_utf8,
+            &negative_version,
+        ] {
             assert_eq!(subscribed_topics(bytes), None, "{bytes:?}");
         }
     }
 
     #[test]
     fn assignments_are_read_by_topic() {
-        let bytes = [0, 1, 0, 0, 0, 1, 0, 1, b't', 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 7, 0xff, 0xff, 0xff, 0xff];
-        assert_eq!(assigned_partitions(&bytes), Some(BTreeMap::from([("t".to_owned(), vec![0, 7])])));
+        let bytes = [
+            0, 1, 0, 0, 0, 1, 0, 1, b't', 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 7, 0xff, 0xff, 0xff,
+            0xff,
+        ];
+        assert_eq!(
+            assigned_partitions(&bytes),
+            Some(BTreeMap::from([("t".to_owned(), vec![0, 7])]))
+        );
         assert_eq!(assigned_partitions(b""), None);
     }
 }

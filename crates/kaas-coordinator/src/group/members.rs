@@ -8,7 +8,6 @@ use bytes::Bytes;
 use fnv::FnvHashMap;
 
 use kaas_wire::ErrorCode;
-use kaas_wire::messages::join_group::JoinGroupRequestProtocol;
 
 /// A deadline that never comes.
 pub(super) const NEVER: u64 = u64::MAX;
@@ -72,18 +71,6 @@ impl<R> Member<R> {
     pub fn offers(&self, protocols: &[Protocol]) -> bool {
         *self.protocols == *protocols
     }
-}
-
-/// A name that comes twice counts once, with its first metadata.
-pub(super) fn offered_protocols(offered: Vec<JoinGroupRequestProtocol>) -> Box<[Protocol]> {
-    let mut protocols: Vec<Protocol> = Vec::with_capacity(offered.len());
-    let mut seen = std::collections::BTreeSet::new();
-    for protocol in &offered {
-        if seen.insert(protocol.name.as_str()) {
-            protocols.push(Protocol { name: protocol.name.as_str().into(), metadata: protocol.metadata.clone() });
-        }
-    }
-    protocols.into()
 }
 
 /// A member's place; stays the same when a static member gets a new id.
@@ -169,7 +156,9 @@ impl<R> Members<R> {
     /// The seat of the member that a request names by its id and, perhaps, instance id (CG-55, CG-91).
     pub fn identify(&self, id: &str, instance_id: Option<&str>) -> Result<Seat, ErrorCode> {
         if let Some(instance_id) = instance_id {
-            let seat = self.seat_of_instance(instance_id).ok_or(ErrorCode::UNKNOWN_MEMBER_ID)?;
+            let seat = self
+                .seat_of_instance(instance_id)
+                .ok_or(ErrorCode::UNKNOWN_MEMBER_ID)?;
             if &*self[seat].id != id {
                 return Err(ErrorCode::FENCED_INSTANCE_ID);
             }
@@ -178,7 +167,9 @@ impl<R> Members<R> {
     }
 
     pub fn get_mut(&mut self, seat: Seat) -> &mut Member<R> {
-        self.by_seat.get_mut(&seat).expect("a seat in hand is taken")
+        self.by_seat
+            .get_mut(&seat)
+            .expect("a seat in hand is taken")
     }
 
     pub fn add(&mut self, new: NewMember<R>) -> Seat {
@@ -306,7 +297,10 @@ impl<R> Members<R> {
 
     fn discount_supporters(&mut self, protocols: &[Protocol]) {
         for protocol in protocols {
-            let count = self.supporters.get_mut(&protocol.name).expect("an offered protocol is counted");
+            let count = self
+                .supporters
+                .get_mut(&protocol.name)
+                .expect("an offered protocol is counted");
             *count -= 1;
             if *count == 0 {
                 self.supporters.remove(&protocol.name);
@@ -316,18 +310,47 @@ impl<R> Members<R> {
 
     /// That counts and indexes agree with the members.
     pub fn debug_check(&self) {
-        let count = |test: fn(&Member<R>) -> bool| self.iter().filter(|member| test(member)).count();
+        let count =
+            |test: fn(&Member<R>) -> bool| self.iter().filter(|member| test(member)).count();
         assert_eq!(self.by_id.len(), self.len(), "every member has one id");
-        assert_eq!(self.by_instance.len(), count(|member| member.instance_id.is_some()), "static members are indexed");
-        assert_eq!(self.joining, count(Member::joins), "parked joins are counted");
-        assert_eq!(self.syncing, count(Member::syncs), "parked syncs are counted");
-        assert_eq!(self.awaiting_sync, count(Member::awaits_sync), "awaited syncs are counted");
+        assert_eq!(
+            self.by_instance.len(),
+            count(|member| member.instance_id.is_some()),
+            "static members are indexed"
+        );
+        assert_eq!(
+            self.joining,
+            count(Member::joins),
+            "parked joins are counted"
+        );
+        assert_eq!(
+            self.syncing,
+            count(Member::syncs),
+            "parked syncs are counted"
+        );
+        assert_eq!(
+            self.awaiting_sync,
+            count(Member::awaits_sync),
+            "awaited syncs are counted"
+        );
         let offers: usize = self.iter().map(|member| member.protocols.len()).sum();
-        assert_eq!(self.supporters.values().sum::<usize>(), offers, "offered protocols are counted");
+        assert_eq!(
+            self.supporters.values().sum::<usize>(),
+            offers,
+            "offered protocols are counted"
+        );
         for (seat, member) in &self.by_seat {
-            assert_eq!(self.by_id.get(&member.id), Some(seat), "a member is found by its id");
+            assert_eq!(
+                self.by_id.get(&member.id),
+                Some(seat),
+                "a member is found by its id"
+            );
             if let Some(instance_id) = &member.instance_id {
-                assert_eq!(self.by_instance.get(instance_id), Some(seat), "a static member is found by its instance id");
+                assert_eq!(
+                    self.by_instance.get(instance_id),
+                    Some(seat),
+                    "a static member is found by its instance id"
+                );
             }
         }
     }
