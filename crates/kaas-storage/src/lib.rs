@@ -7,5 +7,6 @@
 pub mod error;
 pub mod journal;
 pub mod layout;
+pub mod log;
 pub mod session;
 pub mod volume;
