@@ -64,7 +64,7 @@ struct Key<R> {
 enum Held<R> {
     Absent,
     Removed,
-    Present(Present<R>),
+    Present(Box<Present<R>>),
 }
 
 struct Present<R> {
@@ -159,7 +159,7 @@ impl<R> Manager<R> {
         if revision.term == self.term {
             self.made = self.made.max(revision.n);
         }
-        let held = Held::Present(Present { group, offsets });
+        let held = Held::Present(Box::new(Present { group, offsets }));
         let at = self.insert(Key::new(group_id, self.term, revision, held));
         self.with_group(at, now, out, |present, cx| {
             cx.out.effects.push(Effect::GroupLoaded {
@@ -428,10 +428,10 @@ impl<R> Manager<R> {
 
     fn create(&mut self, at: usize, now: Now, out: &mut Output<R>) {
         let key = self.keys[at].as_mut().expect("an indexed key is there");
-        key.held = Held::Present(Present {
+        key.held = Held::Present(Box::new(Present {
             group: Group::new(now),
             offsets: OffsetStore::default(),
-        });
+        }));
         key.journaled = false;
         out.effects.push(Effect::GroupCreated {
             group_id: key.group_id.clone(),
@@ -647,9 +647,10 @@ impl<R> Manager<R> {
     /// The groups in memory that match both filters; an empty filter matches all (CG-137).
     pub fn list(&self, states_filter: &[String], types_filter: &[String]) -> Vec<ListedGroup> {
         let listed = self.keys.iter().flatten().filter_map(|key| {
-            let Held::Present(Present { group, .. }) = &key.held else {
+            let Held::Present(present) = &key.held else {
                 return None;
             };
+            let group = &present.group;
             let state = group.state_name();
             let state_matches = states_filter.is_empty()
                 || states_filter
