@@ -7,6 +7,7 @@
 
 pub mod alter;
 pub mod describe;
+pub mod docs;
 pub mod group;
 pub mod ignored;
 pub mod live;
@@ -369,5 +370,284 @@ fn check_retention(text: &str) -> Result<(), String> {
         Err("it must be negative (for ever) or at least 1".to_owned())
     } else {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::group::{ClientMetricsConfig, GroupConfig};
+    use super::table::{Configuration, Key};
+    use super::topic::TopicConfig;
+    use super::*;
+
+    /// Scope, name, type, default and range of the keys here, as Apache Kafka 4.4.0 declares them.
+    const KAFKA: &str = include_str!("config/kafka-4.4.tsv");
+
+    fn for_every_key(mut check: impl FnMut(&str, KeyFacts)) {
+        fn facts<C: Configuration>(scope: &str, check: &mut dyn FnMut(&str, KeyFacts)) {
+            for key in C::keys() {
+                check(scope, KeyFacts::of(key));
+            }
+        }
+        facts::<Config>("broker", &mut check);
+        facts::<TopicConfig>("topic", &mut check);
+        facts::<GroupConfig>("group", &mut check);
+        facts::<ClientMetricsConfig>("clientmetrics", &mut check);
+    }
+
+    struct KeyFacts {
+        name: &'static str,
+        field: &'static str,
+        kind: ConfigType,
+        default: Option<String>,
+        valid: Valid,
+        /// What the default's text comes to when it is set: shown again, or why it is refused.
+        set_again: Option<Result<Option<String>, String>>,
+    }
+
+    impl KeyFacts {
+        fn of<C: Configuration>(key: &Key<C>) -> KeyFacts {
+            let mut config = C::default();
+            let set_again =
+                key.default
+                    .as_ref()
+                    .map(|default| match key.set(&mut config, default) {
+                        Ok(()) => Ok(key.get(&config)),
+                        Err(invalid) => Err(invalid.to_string()),
+                    });
+            KeyFacts {
+                name: key.name,
+                field: key.field,
+                kind: key.kind,
+                default: key.default.clone(),
+                valid: key.valid,
+                set_again,
+            }
+        }
+    }
+
+    #[test]
+    fn every_default_is_within_its_range_and_reads_back_as_itself() {
+        for_every_key(|_, key| {
+            if let Some(outcome) = key.set_again {
+                assert_eq!(outcome, Ok(key.default), "{}", key.name);
+            }
+        });
+    }
+
+    #[test]
+    fn a_field_is_its_key_with_underscores() {
+        for_every_key(|_, key| {
+            assert_eq!(
+                key.field.trim_start_matches("r#"),
+                key.name.replace('.', "_")
+            )
+        });
+    }
+
+    #[test]
+    fn no_key_is_declared_twice() {
+        let mut seen = BTreeMap::new();
+        for_every_key(|scope, key| {
+            assert!(
+                seen.insert((scope.to_owned(), key.name), ()).is_none(),
+                "{}",
+                key.name
+            );
+        });
+        for name in ignored::names() {
+            assert!(
+                seen.insert(("broker".to_owned(), name), ()).is_none(),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn every_broker_key_of_kafka_4_4_is_known() {
+        let acting = Config::keys()
+            .iter()
+            .filter(|key| !key.name.starts_with("kaas."))
+            .count();
+        let without_effect = ignored::REASONS
+            .iter()
+            .map(|reason| reason.keys.len())
+            .sum::<usize>();
+        let aliases = ["broker.id", "log.dir"].len();
+        let declared = 379;
+        let only_dynamic = 3;
+        assert_eq!(acting + without_effect + aliases, declared + only_dynamic);
+    }
+
+    #[test]
+    fn the_defaults_together_contradict_nothing() {
+        assert_eq!(Config::default().check(), Ok(()));
+    }
+
+    #[test]
+    fn types_defaults_and_ranges_are_kafkas_but_for_these() {
+        let mut kafka = BTreeMap::new();
+        for line in KAFKA.lines() {
+            let mut columns = line.split('\t');
+            let mut column = || columns.next().unwrap_or("").to_owned();
+            kafka.insert(
+                (column(), column()),
+                [column().to_lowercase(), column(), column()],
+            );
+        }
+        let mut differences = Vec::new();
+        for_every_key(|scope, key| {
+            if key.name.starts_with("kaas.") {
+                return;
+            }
+            let ours = [
+                key.kind.name().to_owned(),
+                key.default.unwrap_or("null".to_owned()),
+                kafkas_words(&key.valid),
+            ];
+            let theirs = &kafka
+                .remove(&(scope.to_owned(), key.name.to_owned()))
+                .expect(key.name);
+            if ours != *theirs {
+                differences.push(format!(
+                    "{scope} {}: {} for {}",
+                    key.name,
+                    ours.join(" "),
+                    theirs.join(" ")
+                ));
+            }
+        });
+        assert_eq!(kafka.into_keys().collect::<Vec<_>>(), []);
+        let expected = [
+            "broker node.id: int 0 [0,...] for int <none> [0,...]",
+            "broker listeners: string PLAINTEXT://127.0.0.1:9092 one PLAINTEXT://HOST:PORT for list PLAINTEXT://:9092 ",
+            "broker advertised.listeners: string null one PLAINTEXT://HOST:PORT for list null ",
+            "broker log.dirs: string ./data one directory for list null ",
+            "broker broker.session.timeout.ms: int 9000 [1,...] for int 9000 ",
+            "broker default.replication.factor: int 1 [1,...] for int 1 ",
+            "broker log.retention.ms: long null -1, or at least 1 for long null ",
+            "broker log.retention.minutes: int null negative, or at least 1 for int null ",
+            "broker log.retention.hours: int 168 negative, or at least 1 for int 168 ",
+            "broker log.roll.ms: long null [1,...] for long null ",
+            "broker log.roll.jitter.ms: long null [0,...] for long null ",
+            "broker log.flush.interval.messages: long 1 [1,...] for long 9223372036854775807 [1,...]",
+            "broker log.flush.interval.ms: long null [0,...] for long null ",
+            "broker log.flush.scheduler.interval.ms: long 9223372036854775807 [0,...] for long 9223372036854775807 ",
+            "topic flush.messages: long 1 [1,...] for long 9223372036854775807 [1,...]",
+            "topic follower.replication.throttled.replicas: list  * or PARTITION:BROKER,... for list  \
+             [partitionId]:[brokerId],[partitionId]:[brokerId],...",
+            "topic leader.replication.throttled.replicas: list  * or PARTITION:BROKER,... for list  \
+             [partitionId]:[brokerId],[partitionId]:[brokerId],...",
+            "group share.auto.offset.reset: string latest  for string latest [latest, earliest, by_duration:PnDTnHnMn.nS]",
+            "group streams.assignor.name: string sticky  for string null ",
+            "clientmetrics interval.ms: int 300000 [100,...,3600000] for int 300000 ",
+        ];
+        assert_eq!(differences, expected);
+    }
+
+    fn kafkas_words(valid: &Valid) -> String {
+        match *valid {
+            Valid::Any => String::new(),
+            Valid::AtLeast(low) => format!("[{low},...]"),
+            Valid::Between(low, high) => format!("[{low},...,{high}]"),
+            Valid::BetweenOr(low, high, other) => format!("[{low},...,{high}] or {other}"),
+            Valid::Fraction(low, high) => format!("[{low},...,{high}]"),
+            Valid::OneOf(choices) | Valid::EachOf(choices) => format!("[{}]", choices.join(", ")),
+            Valid::Rule(text, _) => text.to_owned(),
+        }
+    }
+
+    #[test]
+    fn the_coarser_unit_of_a_key_counts_only_if_the_finer_is_unset() {
+        let mut config = Config {
+            log_retention_hours: 2,
+            log_roll_hours: 3,
+            log_roll_jitter_hours: 4,
+            ..Config::default()
+        };
+        assert_eq!(config.topic_retention_ms(), 2 * HOUR_MS);
+        config.log_retention_minutes = Some(5);
+        assert_eq!(config.topic_retention_ms(), 5 * MINUTE_MS);
+        config.log_retention_ms = Some(7);
+        assert_eq!(config.topic_retention_ms(), 7);
+        config.log_retention_ms = Some(-20);
+        assert_eq!(config.topic_retention_ms(), -1);
+        assert_eq!(
+            (config.topic_segment_ms(), config.topic_segment_jitter_ms()),
+            (3 * HOUR_MS, 4 * HOUR_MS)
+        );
+        config.log_roll_ms = Some(8);
+        config.log_roll_jitter_ms = Some(9);
+        assert_eq!(
+            (config.topic_segment_ms(), config.topic_segment_jitter_ms()),
+            (8, 9)
+        );
+        assert_eq!(config.topic_flush_ms(), i64::MAX);
+        config.log_flush_scheduler_interval_ms = 10;
+        assert_eq!(config.topic_flush_ms(), 10);
+        config.log_flush_interval_ms = Some(11);
+        assert_eq!(config.topic_flush_ms(), 11);
+    }
+
+    #[test]
+    fn an_address_may_have_a_connection_limit_of_its_own() {
+        let limits = IpLimits::parse("10.0.0.1:200, ::1:100,[fe80::2]:3").unwrap();
+        let config = Config {
+            max_connections_per_ip: 7,
+            max_connections_per_ip_overrides: limits,
+            ..Config::default()
+        };
+        let limit = |ip: &str| config.connection_limit(ip.parse().unwrap());
+        assert_eq!(
+            (
+                limit("10.0.0.1"),
+                limit("::1"),
+                limit("fe80::2"),
+                limit("10.0.0.2")
+            ),
+            (200, 100, 3, 7)
+        );
+        assert_eq!(
+            IpLimits::parse("10.0.0.1").unwrap_err(),
+            "10.0.0.1 is not of the form ADDRESS:LIMIT"
+        );
+        assert_eq!(
+            IpLimits::parse("localhost:5").unwrap_err(),
+            "localhost is not an IP address; host names are not resolved"
+        );
+        assert_eq!(
+            IpLimits::parse("::1:-5").unwrap_err(),
+            "-5 is not a number of connections"
+        );
+    }
+
+    #[test]
+    fn a_listener_is_one_plain_host_and_port() {
+        for (text, listens_on) in [
+            ("PLAINTEXT://:9092", ":9092"),
+            ("PLAINTEXT://[::1]:0", "[::1]:0"),
+            ("PLAINTEXT://a:1", "a:1"),
+        ] {
+            assert_eq!(check_listener(text), Ok(()));
+            assert_eq!(
+                Config {
+                    listeners: text.to_owned(),
+                    ..Config::default()
+                }
+                .listen_address(),
+                listens_on
+            );
+        }
+        for text in [
+            "a:1",
+            "SSL://a:1",
+            "PLAINTEXT://a",
+            "PLAINTEXT://a:99999",
+            "PLAINTEXT://a:1,PLAINTEXT://b:2",
+        ] {
+            assert!(check_listener(text).is_err(), "{text}");
+        }
     }
 }

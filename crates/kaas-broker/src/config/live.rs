@@ -398,6 +398,7 @@ fn check_alterable(name: &str) -> Result<(), AlterError> {
     let dynamic = match (Config::key(name), ignored::find(name)) {
         (Some(key), _) => key.update == Update::Dynamic,
         (None, Some(key)) => key.dynamic,
+        (None, None) if ignored::is_ignored(name) => false,
         (None, None) => {
             return Err(AlterError::InvalidConfig(format!(
                 "unknown key {name}{}",
@@ -411,5 +412,293 @@ fn check_alterable(name: &str) -> Result<(), AlterError> {
         Err(AlterError::InvalidRequest(format!(
             "Cannot update these configs dynamically: [{name}]"
         )))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn live(settings: &[(&str, &str)]) -> LiveConfig {
+        let mut told = Settings::default();
+        for (key, value) in settings {
+            told.add(key, value, "test").unwrap();
+        }
+        LiveConfig::new(&told).unwrap()
+    }
+
+    fn set(value: &str) -> Change {
+        Change::Set(value.to_owned())
+    }
+
+    fn alter(live: &LiveConfig, scope: Scope, key: &str, change: Change) -> Result<(), AlterError> {
+        let planned = live.plan(scope, [(key.to_owned(), change)])?;
+        assert_eq!(live.apply(planned), []);
+        Ok(())
+    }
+
+    fn overrides<const N: usize>(entries: [(&str, &str); N]) -> Overrides {
+        entries
+            .map(|(key, value)| (key.to_owned(), value.to_owned()))
+            .into()
+    }
+
+    /// A row as Kafka's `kafka-configs --describe` prints it.
+    fn show(rows: &[ConfigEntry], name: &str) -> String {
+        let row = rows.iter().find(|row| row.name == name).expect(name);
+        let source = |source: ConfigSource| match source {
+            ConfigSource::Topic => "TOPIC",
+            ConfigSource::DynamicBroker => "DYNAMIC_BROKER",
+            ConfigSource::DynamicDefaultBroker => "DYNAMIC_DEFAULT_BROKER",
+            ConfigSource::StaticBroker => "STATIC_BROKER",
+            ConfigSource::Default => "DEFAULT",
+            ConfigSource::ClientMetrics | ConfigSource::Group => "OTHER",
+        };
+        let text = |value: &Option<String>| value.clone().unwrap_or("null".to_owned());
+        let synonyms: Vec<String> = row
+            .synonyms
+            .iter()
+            .map(|synonym| {
+                format!(
+                    "{}:{}={}",
+                    source(synonym.source),
+                    synonym.name,
+                    text(&synonym.value)
+                )
+            })
+            .collect();
+        format!(
+            "{} {} [{}]",
+            text(&row.value),
+            source(row.source),
+            synonyms.join(" ")
+        )
+    }
+
+    #[test]
+    fn rows_name_every_source_of_a_value_as_kafka_does() {
+        let live = live(&[
+            ("log.segment.bytes", "2097152"),
+            ("log.retention.minutes", "100"),
+        ]);
+        let topic = live
+            .describe_topic(&overrides([("min.cleanable.dirty.ratio", "1e-3")]))
+            .unwrap();
+        assert_eq!(
+            show(&topic, "segment.bytes"),
+            "2097152 STATIC_BROKER [STATIC_BROKER:log.segment.bytes=2097152 DEFAULT:log.segment.bytes=1073741824]"
+        );
+        assert_eq!(show(&topic, "retention.ms"), "6000000 DEFAULT []");
+        assert_eq!(show(&topic, "flush.ms"), "9223372036854775807 DEFAULT []");
+        assert_eq!(show(&topic, "segment.ms"), "604800000 DEFAULT []");
+        assert_eq!(show(&topic, "remote.storage.enable"), "false DEFAULT []");
+        assert_eq!(
+            show(&topic, "compression.type"),
+            "producer DEFAULT [DEFAULT:compression.type=producer]"
+        );
+        assert_eq!(
+            show(&topic, "min.cleanable.dirty.ratio"),
+            "0.001 TOPIC [TOPIC:min.cleanable.dirty.ratio=0.001 DEFAULT:log.cleaner.min.cleanable.ratio=0.5]"
+        );
+        let broker = live.describe();
+        assert_eq!(
+            show(&broker, "log.retention.minutes"),
+            "100 STATIC_BROKER [STATIC_BROKER:log.retention.minutes=100 DEFAULT:log.retention.hours=168]"
+        );
+        assert_eq!(show(&broker, "log.retention.ms"), "null DEFAULT []");
+        assert_eq!(
+            show(&broker, "log.retention.hours"),
+            "168 DEFAULT [DEFAULT:log.retention.hours=168]"
+        );
+
+        alter(&live, Scope::Broker(0), "log.retention.ms", set("500000")).unwrap();
+        alter(&live, Scope::Everywhere, "log.retention.ms", set("600000")).unwrap();
+        alter(
+            &live,
+            Scope::Everywhere,
+            "message.max.bytes",
+            set("2000000"),
+        )
+        .unwrap();
+        let chain = "DYNAMIC_BROKER:log.retention.ms=500000 DYNAMIC_DEFAULT_BROKER:log.retention.ms=600000 \
+                     STATIC_BROKER:log.retention.minutes=100 DEFAULT:log.retention.hours=168";
+        assert_eq!(
+            show(&live.describe(), "log.retention.ms"),
+            format!("500000 DYNAMIC_BROKER [{chain}]")
+        );
+        let topic = live.describe_topic(&Overrides::new()).unwrap();
+        assert_eq!(
+            show(&topic, "retention.ms"),
+            format!("500000 DYNAMIC_BROKER [{chain}]")
+        );
+        assert_eq!(
+            show(&topic, "max.message.bytes"),
+            "2000000 DYNAMIC_DEFAULT_BROKER [DYNAMIC_DEFAULT_BROKER:message.max.bytes=2000000 DEFAULT:message.max.bytes=1048588]"
+        );
+        let everywhere = live.describe_everywhere();
+        assert_eq!(everywhere.len(), 2);
+        assert_eq!(
+            show(&everywhere, "message.max.bytes"),
+            "2000000 DYNAMIC_DEFAULT_BROKER [DYNAMIC_DEFAULT_BROKER:message.max.bytes=2000000]"
+        );
+    }
+
+    #[test]
+    fn internal_keys_are_shown_only_where_they_are_overridden() {
+        let live = live(&[]);
+        let names = |overrides| {
+            let rows = live.describe_topic(&overrides).unwrap();
+            rows.iter().any(|row| row.name == "internal.segment.bytes")
+        };
+        assert!(!names(Overrides::new()));
+        assert!(names(overrides([("internal.segment.bytes", "10")])));
+    }
+
+    #[test]
+    fn an_override_of_one_broker_goes_before_one_for_all_and_both_before_what_was_set_at_start() {
+        let live = live(&[("max.connections", "1")]);
+        alter(&live, Scope::Broker(7), "max.connections", set("9")).unwrap();
+        assert_eq!(live.load().max_connections, 1);
+        alter(&live, Scope::Everywhere, "max.connections", set("2")).unwrap();
+        assert_eq!(live.load().max_connections, 2);
+        alter(&live, Scope::Broker(0), "max.connections", set("3")).unwrap();
+        assert_eq!(live.load().max_connections, 3);
+        alter(&live, Scope::Broker(0), "max.connections", Change::Delete).unwrap();
+        alter(&live, Scope::Everywhere, "max.connections", Change::Delete).unwrap();
+        assert_eq!(live.load().max_connections, 1);
+        assert_eq!(live.dynamic().brokers.keys().collect::<Vec<_>>(), [&7]);
+    }
+
+    #[test]
+    fn what_may_not_be_altered_is_refused_and_changes_nothing() {
+        let live = live(&[]);
+        for (key, value, message) in [
+            (
+                "node.id",
+                "5",
+                "Cannot update these configs dynamically: [node.id]",
+            ),
+            (
+                "log.retention.hours",
+                "5",
+                "Cannot update these configs dynamically: [log.retention.hours]",
+            ),
+            (
+                "zookeeper.connect",
+                "x",
+                "Cannot update these configs dynamically: [zookeeper.connect]",
+            ),
+            (
+                "max.conections",
+                "5",
+                "unknown key max.conections; did you mean max.connections?",
+            ),
+            (
+                "max.connections",
+                "abc",
+                "Invalid value abc for configuration max.connections: Not a number of type INT",
+            ),
+        ] {
+            let error = live
+                .plan(Scope::Broker(0), [(key.to_owned(), set(value))])
+                .unwrap_err();
+            assert_eq!(error.to_string(), message);
+        }
+        let error = live.plan(
+            Scope::Everywhere,
+            [("group.min.session.timeout.ms".to_owned(), set("1900000"))],
+        );
+        assert!(
+            error
+                .unwrap_err()
+                .to_string()
+                .contains("no member can join")
+        );
+        assert_eq!(live.dynamic(), DynamicConfig::default());
+    }
+
+    #[test]
+    fn lists_grow_and_shrink_by_elements() {
+        let live = live(&[]);
+        let everywhere = |change| alter(&live, Scope::Everywhere, "log.cleanup.policy", change);
+        everywhere(Change::Append("compact".to_owned())).unwrap();
+        assert_eq!(live.load().log_cleanup_policy, ["delete", "compact"]);
+        everywhere(Change::Append("compact".to_owned())).unwrap();
+        everywhere(Change::Subtract("delete,other".to_owned())).unwrap();
+        assert_eq!(live.load().log_cleanup_policy, ["compact"]);
+        let error = alter(
+            &live,
+            Scope::Everywhere,
+            "max.connections",
+            Change::Append("1".to_owned()),
+        )
+        .unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "Can't APPEND to key max.connections because its type is not LIST."
+        );
+    }
+
+    #[test]
+    fn a_replacement_drops_what_it_does_not_name() {
+        let live = live(&[]);
+        alter(&live, Scope::Everywhere, "max.connections", set("2")).unwrap();
+        let planned = live
+            .plan_replacement(Scope::Everywhere, overrides([("group.max.size", "9")]))
+            .unwrap();
+        assert_eq!(live.apply(planned), []);
+        assert_eq!(
+            (live.load().max_connections, live.load().group_max_size),
+            (i32::MAX, 9)
+        );
+    }
+
+    #[test]
+    fn stored_overrides_that_no_longer_hold_are_left_out_with_the_reason() {
+        let live = live(&[]);
+        let stored = DynamicConfig {
+            everywhere: overrides([
+                ("group.max.size", "0"),
+                ("no.such.key", "1"),
+                ("max.connections", "8"),
+            ]),
+            brokers: BTreeMap::from([(0, overrides([("node.id", "4")]))]),
+        };
+        let text = serde_json::to_string(&stored).unwrap();
+        let refused = live.apply(serde_json::from_str(&text).unwrap());
+        let keys: Vec<&str> = refused.iter().map(|(key, _)| key.as_str()).collect();
+        assert_eq!(keys, ["group.max.size", "no.such.key", "node.id"]);
+        assert_eq!(
+            (live.load().max_connections, live.load().group_max_size),
+            (8, i32::MAX)
+        );
+        assert_eq!(live.dynamic(), stored);
+    }
+
+    #[test]
+    fn kafkas_tools_may_alter_a_key_without_effect_and_see_it() {
+        let live = live(&[]);
+        alter(
+            &live,
+            Scope::Broker(0),
+            "leader.replication.throttled.rate",
+            set("100"),
+        )
+        .unwrap();
+        alter(&live, Scope::Broker(0), "log.cleaner.threads", set("7")).unwrap();
+        assert_eq!(
+            show(&live.describe(), "log.cleaner.threads"),
+            "7 DYNAMIC_BROKER [DYNAMIC_BROKER:log.cleaner.threads=7 DEFAULT:log.cleaner.threads=1]"
+        );
+    }
+
+    #[test]
+    fn a_subscriber_hears_of_the_configuration_at_once_and_of_each_change() {
+        let live = live(&[]);
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let log = heard.clone();
+        live.subscribe(move |config| log.lock().push(config.group_max_size));
+        alter(&live, Scope::Everywhere, "group.max.size", set("3")).unwrap();
+        assert_eq!(*heard.lock(), [i32::MAX, 3]);
     }
 }

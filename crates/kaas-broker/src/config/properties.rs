@@ -129,3 +129,76 @@ fn unescape(text: &str) -> Result<String, String> {
     }
     String::from_utf16(&units).map_err(|_| "a \\u escape is half a character".to_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entries(text: &str) -> Vec<(usize, String, String)> {
+        parse(text)
+            .unwrap()
+            .into_iter()
+            .map(|property| (property.line, property.key, property.value))
+            .collect()
+    }
+
+    fn one(text: &str) -> (String, String) {
+        let [property] = &parse(text).unwrap()[..] else {
+            panic!("{text:?} is not one entry")
+        };
+        (property.key.clone(), property.value.clone())
+    }
+
+    #[test]
+    fn equals_colon_or_blanks_part_key_and_value() {
+        for text in [
+            "a=b", "a:b", "a b", "a\tb", "a = b", "a  :  b", "  a=b", "\x0ca=b",
+        ] {
+            assert_eq!(one(text), ("a".to_owned(), "b".to_owned()), "{text:?}");
+        }
+        assert_eq!(one("a = = b"), ("a".to_owned(), "= b".to_owned()));
+        assert_eq!(one("a"), ("a".to_owned(), String::new()));
+        assert_eq!(one("=b"), (String::new(), "b".to_owned()));
+        assert_eq!(one("a=b "), ("a".to_owned(), "b ".to_owned()));
+    }
+
+    #[test]
+    fn comments_and_blank_lines_are_no_entries_and_lines_count_from_one() {
+        let text = "# one\n\n  ! two\r\na=1\r\rb=2\n#c=\\\nd=4";
+        let expected = [(4, "a", "1"), (6, "b", "2"), (8, "d", "4")];
+        assert_eq!(
+            entries(text),
+            expected.map(|(line, key, value)| (line, key.to_owned(), value.to_owned()))
+        );
+    }
+
+    #[test]
+    fn an_odd_number_of_backslashes_at_the_end_continues_the_line() {
+        assert_eq!(one("a=b,\\\n   c"), ("a".to_owned(), "b,c".to_owned()));
+        assert_eq!(one("a=b\\\\"), ("a".to_owned(), "b\\".to_owned()));
+        assert_eq!(one("a=b\\\n#c"), ("a".to_owned(), "b#c".to_owned()));
+        assert_eq!(one("a=b\\"), ("a".to_owned(), "b".to_owned()));
+        assert_eq!(one("a\\\n=b"), ("a".to_owned(), "b".to_owned()));
+    }
+
+    #[test]
+    fn escapes_stand_for_characters() {
+        assert_eq!(one(r"a\=b\:c\ d=e"), ("a=b:c d".to_owned(), "e".to_owned()));
+        assert_eq!(
+            one(r"a=\t\n\r\f\q\\"),
+            ("a".to_owned(), "\t\n\r\x0cq\\".to_owned())
+        );
+        assert_eq!(
+            one(r"a=\u00e9\ud83d\ude00é"),
+            ("a".to_owned(), "é😀é".to_owned())
+        );
+    }
+
+    #[test]
+    fn a_malformed_unicode_escape_names_its_line() {
+        for text in [r"\u12", r"\u12g4", r"\ud83d", r"\u+123"] {
+            let error = parse(&format!("a=1\nb={text}")).unwrap_err();
+            assert_eq!(error.line, 2, "{text}");
+        }
+    }
+}

@@ -246,3 +246,153 @@ fn check_replicas(text: &str) -> Result<(), String> {
         )
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(key: &str, value: &str) -> String {
+        let overrides = Overrides::from([(key.to_owned(), value.to_owned())]);
+        match TopicConfig::with_overrides(&Config::default(), &overrides) {
+            Err(AlterError::InvalidConfig(message)) => message,
+            other => panic!("{key}={value} gives {other:?}"),
+        }
+    }
+
+    #[test]
+    fn refusals_are_worded_as_kafka_words_them() {
+        for (key, value, message) in [
+            (
+                "retention.ms",
+                "abc",
+                "Invalid value abc for configuration retention.ms: Not a number of type LONG",
+            ),
+            (
+                "retention.ms",
+                "-5",
+                "Invalid value -5 for configuration retention.ms: Value must be at least -1",
+            ),
+            (
+                "retention.ms",
+                "",
+                "Invalid value  for configuration retention.ms: Not a number of type LONG",
+            ),
+            (
+                "cleanup.policy",
+                "foo",
+                "Invalid value foo for configuration cleanup.policy: String must be one of: compact, delete",
+            ),
+            (
+                "compression.type",
+                "none",
+                "Invalid value none for configuration compression.type: \
+                 String must be one of: uncompressed, zstd, lz4, snappy, gzip, producer",
+            ),
+            (
+                "preallocate",
+                "maybe",
+                "Invalid value maybe for configuration preallocate: Expected value to be either true or false",
+            ),
+            (
+                "min.cleanable.dirty.ratio",
+                "2",
+                "Invalid value 2.0 for configuration min.cleanable.dirty.ratio: Value must be no more than 1",
+            ),
+            (
+                "min.cleanable.dirty.ratio",
+                "-1",
+                "Invalid value -1.0 for configuration min.cleanable.dirty.ratio: Value must be at least 0",
+            ),
+            (
+                "segment.bytes",
+                "3000000000",
+                "Invalid value 3000000000 for configuration segment.bytes: Not a number of type INT",
+            ),
+            ("foo", "bar", "Unknown topic config name: foo"),
+            (
+                "message.timestamp.type",
+                "x",
+                "Invalid value x for configuration message.timestamp.type: String must be one of: CreateTime, LogAppendTime",
+            ),
+            (
+                "compression.gzip.level",
+                "0",
+                "Invalid value 0 for configuration compression.gzip.level: Value must be between 1 and 9 or equal to -1",
+            ),
+            (
+                "compression.lz4.level",
+                "20",
+                "Invalid value 20 for configuration compression.lz4.level: Value must be no more than 17",
+            ),
+            (
+                "remote.storage.enable",
+                "true",
+                "Tiered Storage functionality is disabled in the broker. \
+                 Topic cannot be configured with remote log storage.",
+            ),
+        ] {
+            assert_eq!(refused(key, value), message);
+        }
+        let overrides = Overrides::from(
+            [
+                ("min.compaction.lag.ms", "100"),
+                ("max.compaction.lag.ms", "10"),
+            ]
+            .map(|(k, v)| (k.to_owned(), v.to_owned())),
+        );
+        assert_eq!(
+            TopicConfig::with_overrides(&Config::default(), &overrides)
+                .unwrap_err()
+                .to_string(),
+            "conflict topic config setting min.compaction.lag.ms (100) > max.compaction.lag.ms (10)"
+        );
+    }
+
+    #[test]
+    fn what_kafka_accepts_is_accepted() {
+        for (key, value) in [
+            ("retention.ms", "0"),
+            ("retention.ms", " 77 "),
+            ("cleanup.policy", ""),
+            ("cleanup.policy", "compact, delete"),
+            ("preallocate", "TRUE"),
+            ("min.cleanable.dirty.ratio", "1e-3"),
+            ("compression.gzip.level", "-1"),
+            ("leader.replication.throttled.replicas", "0:1,1:2"),
+            ("leader.replication.throttled.replicas", "*"),
+            ("leader.replication.throttled.replicas", ""),
+            ("internal.segment.bytes", "10"),
+            ("min.insync.replicas", "5"),
+            ("errors.deadletterqueue.group.enable", "true"),
+        ] {
+            let overrides = Overrides::from([(key.to_owned(), value.to_owned())]);
+            TopicConfig::with_overrides(&Config::default(), &overrides).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_topic_that_overrides_nothing_has_its_brokers_values() {
+        let default = TopicConfig::default();
+        assert_eq!(TopicConfig::inherited(&Config::default()), default);
+        for (topic_key, broker_key) in BROKER_KEYS {
+            let Some(key) = Config::key(broker_key) else {
+                continue;
+            };
+            let text = match key.name {
+                "log.message.timestamp.type" => "LogAppendTime",
+                "log.cleanup.policy" => "compact",
+                "log.cleaner.min.cleanable.ratio" => "0.25",
+                _ => "7340032",
+            };
+            let mut broker = Config::default();
+            key.set(&mut broker, text).unwrap();
+            let mut expected = default.clone();
+            TopicConfig::key(topic_key)
+                .unwrap()
+                .set(&mut expected, text)
+                .unwrap();
+            assert_eq!(TopicConfig::inherited(&broker), expected, "{broker_key}");
+            assert_ne!(expected, default, "{broker_key}");
+        }
+    }
+}

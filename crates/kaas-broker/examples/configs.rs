@@ -1,0 +1,5 @@
+//! Prints `docs/configs.md`.
+
+fn main() {
+    print!("{}", kaas_broker::config::docs::markdown());
+}
