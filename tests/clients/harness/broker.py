@@ -72,6 +72,7 @@ class Broker:
 
 class Kaas(Broker):
     kind = "kaas"
+    node_id = "0"
     patience = 20
 
     def __init__(self, directory, settings, binary):
@@ -97,6 +98,7 @@ class Kaas(Broker):
 
 class Kafka(Broker):
     kind = "kafka"
+    node_id = "1"
 
     def __init__(self, directory, settings, classpath):
         super().__init__(directory, settings)
@@ -106,8 +108,8 @@ class Kafka(Broker):
         self._controller = controller
         properties = {
             "process.roles": "broker,controller",
-            "node.id": "1",
-            "controller.quorum.voters": f"1@127.0.0.1:{controller.number}",
+            "node.id": self.node_id,
+            "controller.quorum.voters": f"{self.node_id}@127.0.0.1:{controller.number}",
             "listeners": f"PLAINTEXT://{self.bootstrap},CONTROLLER://127.0.0.1:{controller.number}",
             "advertised.listeners": f"PLAINTEXT://{self.bootstrap}",
             "controller.listener.names": "CONTROLLER",
@@ -146,6 +148,7 @@ class External(Broker):
     """Somebody else's broker. Without commands to kill and start it, what needs that is skipped."""
 
     kind = "external"
+    node_id = "0"
 
     def __init__(self, bootstrap, start, kill):
         self.bootstrap = bootstrap

@@ -18,6 +18,11 @@ def require(condition, text):
         raise Failure(text)
 
 
+def same(otherwise, seen, expected):
+    """`otherwise` is what it means when they differ."""
+    require(seen == expected, f"{otherwise}: seen {seen}, expected {expected}")
+
+
 class Report:
     def __init__(self, suite):
         self.suite = suite

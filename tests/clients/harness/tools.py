@@ -41,10 +41,11 @@ class Output:
         return [line for line in self.out.splitlines() if line.strip()]
 
     def table(self):
-        """The rows of a table as dictionaries by its header line. Cells have no blanks in what we ask for."""
+        """The rows of a table as dictionaries by its header line. Cells have no blanks in what we ask for, but that
+        between a coordinator's address and its `(id)`."""
         rows, header = [], None
         for line in self.lines():
-            words = line.split()
+            words = line.replace("COORDINATOR (ID)", "COORDINATOR").replace("  (", "(").split()
             if words[0] in ("GROUP", "TOPIC"):
                 header = words
             elif header is not None and len(words) == len(header):
@@ -53,11 +54,21 @@ class Output:
 
     def has(self, *texts):
         for text in texts:
-            require(text in self.out, f"`{self.command}` does not say {text!r}\n{self}")
+            require(text in self.out or text in self.err, f"`{self.command}` does not say {text!r}\n{self}")
         return self
 
+    def lacks(self, *texts):
+        for text in texts:
+            require(text not in self.out, f"`{self.command}` says {text!r}\n{self}")
+        return self
+
+    def fails(self, *texts):
+        require(self.code != 0, f"`{self.command}` succeeds\n{self}")
+        return self.has(*texts)
+
     def __str__(self):
-        return f"stdout: {self.out[-3000:]}\nstderr: {self.err[-2000:]}"
+        errors = "\n".join(line for line in self.err.splitlines() if "ToolRunner$Exited" not in line and not line.startswith("exit "))
+        return f"stdout: {self.out[-3000:]}\nstderr: {errors[:2000]}"
 
 
 class Tools:

@@ -94,8 +94,7 @@ public final class Member implements ConsumerRebalanceListener {
                         first = record.offset();
                     }
                     next = record.offset() + 1;
-                    String value = record.value();
-                    ids.append(' ').append(value, 0, value.indexOf(' '));
+                    ids.append(' ').append(record.value().split(" ", 2)[0]);
                 }
                 say("read", partition.partition() + " " + first + ids);
                 uncommitted.put(partition, new OffsetAndMetadata(next));
