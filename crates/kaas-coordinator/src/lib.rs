@@ -11,6 +11,7 @@ pub mod effect;
 mod group;
 mod manager;
 mod offset_store;
+mod refusal;
 mod reply;
 mod subscription;
 
