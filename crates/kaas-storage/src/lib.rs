@@ -10,3 +10,5 @@ pub mod layout;
 pub mod log;
 pub mod session;
 pub mod volume;
+
+pub use error::StorageError;

@@ -49,7 +49,8 @@ struct Key {
 
 impl Key {
     fn is_file_current(&self) -> bool {
-        self.last.is_none_or(|(_, revision)| self.file.is_some_and(|file| file >= revision))
+        self.last
+            .is_none_or(|(_, revision)| self.file.is_some_and(|file| file >= revision))
     }
 
     fn needs(&self, segment: u64, journals_named: bool) -> Option<Carry> {
@@ -59,22 +60,36 @@ impl Key {
         if !holds || (self.is_file_current() && !(removed && journals_named)) {
             return None;
         }
-        Some(if removed { Carry::Removed } else { Carry::Document })
+        Some(if removed {
+            Carry::Removed
+        } else {
+            Carry::Document
+        })
     }
 }
 
 impl TrimIndex {
     pub fn new(segment_bytes: u64) -> TrimIndex {
-        TrimIndex { segment_bytes, segments: VecDeque::new(), keys: FnvHashMap::default() }
+        TrimIndex {
+            segment_bytes,
+            segments: VecDeque::new(),
+            keys: FnvHashMap::default(),
+        }
     }
 
     /// A new segment takes over; the one before is sealed.
     pub fn open(&mut self, number: u64) {
         debug_assert!(
-            self.segments.back().is_none_or(|last| last.sealed && last.number < number),
+            self.segments
+                .back()
+                .is_none_or(|last| last.sealed && last.number < number),
             "segments follow each other, and the last one is sealed first"
         );
-        self.segments.push_back(Segment { number, durable: 0, sealed: false });
+        self.segments.push_back(Segment {
+            number,
+            durable: 0,
+            sealed: false,
+        });
     }
 
     pub fn seal(&mut self) {
@@ -113,7 +128,11 @@ impl TrimIndex {
     /// A batch in the newest segment failed, and any part of it may be found there. It proves nothing, so it frees no
     /// older record; but it may be found, so its keys are released when they move.
     pub fn append_failed(&mut self, batch: &[u8]) {
-        let segment = self.segments.back().expect("a batch lies in a segment").number;
+        let segment = self
+            .segments
+            .back()
+            .expect("a batch lies in a segment")
+            .number;
         for record in records(batch) {
             let key = self.keys.entry(record.key.into()).or_default();
             key.doubtful = true;
@@ -124,7 +143,10 @@ impl TrimIndex {
     /// The newest segment, in which nothing was ever acknowledged, was taken away again.
     pub fn discard_newest(&mut self) {
         let gone = self.segments.pop_back();
-        debug_assert!(gone.is_some_and(|segment| segment.durable == 0), "only what holds nothing is discarded");
+        debug_assert!(
+            gone.is_some_and(|segment| segment.durable == 0),
+            "only what holds nothing is discarded"
+        );
     }
 
     /// The key's file, with that revision, is durable in its directory; or durably gone, after a `removed` of it.
@@ -137,17 +159,30 @@ impl TrimIndex {
     pub fn total_bytes(&self) -> u64 {
         self.segments
             .iter()
-            .map(|segment| if segment.sealed { segment.durable.max(self.segment_bytes) } else { segment.durable })
+            .map(|segment| {
+                if segment.sealed {
+                    segment.durable.max(self.segment_bytes)
+                } else {
+                    segment.durable
+                }
+            })
             .sum()
     }
 
     /// The oldest segment that is not written to any more.
     pub fn oldest_sealed(&self) -> Option<u64> {
-        self.segments.front().filter(|segment| segment.sealed).map(|segment| segment.number)
+        self.segments
+            .front()
+            .filter(|segment| segment.sealed)
+            .map(|segment| segment.number)
     }
 
     /// What must be acknowledged in a newer segment before this one goes.
-    pub fn needed_of(&self, segment: u64, journals_named: bool) -> impl Iterator<Item = (&str, Carry)> {
+    pub fn needed_of(
+        &self,
+        segment: u64,
+        journals_named: bool,
+    ) -> impl Iterator<Item = (&str, Carry)> {
         self.keys
             .iter()
             .filter_map(move |(name, key)| Some((&**name, key.needs(segment, journals_named)?)))
@@ -156,7 +191,10 @@ impl TrimIndex {
     /// The oldest segment is gone.
     pub fn trimmed(&mut self, segment: u64) {
         let gone = self.segments.pop_front();
-        debug_assert!(gone.is_some_and(|gone| gone.number == segment), "the oldest segment goes first");
+        debug_assert!(
+            gone.is_some_and(|gone| gone.number == segment),
+            "the oldest segment goes first"
+        );
         self.keys.retain(|_, key| {
             if key.whole == Some(segment) {
                 key.whole = None;
@@ -172,7 +210,9 @@ impl TrimIndex {
     pub fn unreleased(&self) -> impl Iterator<Item = &str> {
         self.keys
             .iter()
-            .filter(|(_, key)| key.doubtful || key.last.is_some_and(|(kind, _)| kind != Kind::Removed))
+            .filter(|(_, key)| {
+                key.doubtful || key.last.is_some_and(|(kind, _)| kind != Kind::Removed)
+            })
             .map(|(name, _)| &**name)
     }
 
@@ -180,7 +220,10 @@ impl TrimIndex {
     pub fn extents(&self) -> Vec<Extent> {
         self.segments
             .iter()
-            .map(|segment| Extent { segment: segment.number, durable: segment.durable })
+            .map(|segment| Extent {
+                segment: segment.number,
+                durable: segment.durable,
+            })
             .collect()
     }
 
@@ -233,14 +276,22 @@ mod tests {
 
     #[test]
     fn a_key_needs_the_segment_of_its_last_whole_state() {
-        let index = index(&[&[(Document, "a", 1), (Document, "b", 2)], &[(Document, "b", 3)], &[]]);
+        let index = index(&[
+            &[(Document, "a", 1), (Document, "b", 2)],
+            &[(Document, "b", 3)],
+            &[],
+        ]);
         assert_eq!(needed(&index, 1, false), [("a", Carry::Document)]);
         assert_eq!(needed(&index, 2, false), [("b", Carry::Document)]);
     }
 
     #[test]
     fn a_key_needs_the_segment_of_a_delta_that_no_whole_state_followed() {
-        let mut index = index(&[&[(Document, "a", 1)], &[(Offsets, "a", 2)], &[(Offsets, "a", 3)]]);
+        let mut index = index(&[
+            &[(Document, "a", 1)],
+            &[(Offsets, "a", 2)],
+            &[(Offsets, "a", 3)],
+        ]);
         assert_eq!(needed(&index, 1, false), [("a", Carry::Document)]);
         index.trimmed(1);
         assert_eq!(needed(&index, 2, false), [("a", Carry::Document)]);
@@ -281,7 +332,11 @@ mod tests {
 
     #[test]
     fn while_a_journal_is_named_a_removed_that_is_the_last_word_is_carried_on() {
-        let mut index = index(&[&[(Removed, "a", 1), (Removed, "b", 2)], &[(Document, "b", 3)], &[]]);
+        let mut index = index(&[
+            &[(Removed, "a", 1), (Removed, "b", 2)],
+            &[(Document, "b", 3)],
+            &[],
+        ]);
         index.file_is("a", rev(1));
         index.file_is("b", rev(3));
         assert_eq!(needed(&index, 1, true), [("a", Carry::Removed)]);
@@ -300,7 +355,12 @@ mod tests {
 
     #[test]
     fn a_key_regained_after_its_release_counts_from_there() {
-        let index = index(&[&[(Document, "a", 1)], &[(Released, "a", 0)], &[(Document, "a", 9)], &[]]);
+        let index = index(&[
+            &[(Document, "a", 1)],
+            &[(Released, "a", 0)],
+            &[(Document, "a", 9)],
+            &[],
+        ]);
         assert_eq!(needed(&index, 1, false), []);
         assert_eq!(needed(&index, 3, false), [("a", Carry::Document)]);
         assert_eq!(index.unreleased().collect::<Vec<_>>(), ["a"]);
@@ -308,7 +368,11 @@ mod tests {
 
     #[test]
     fn a_key_is_released_as_long_as_its_last_word_is_a_state_even_with_a_current_file() {
-        let mut index = index(&[&[(Document, "a", 1), (Document, "b", 1)], &[(Removed, "b", 2)], &[]]);
+        let mut index = index(&[
+            &[(Document, "a", 1), (Document, "b", 1)],
+            &[(Removed, "b", 2)],
+            &[],
+        ]);
         index.file_is("a", rev(1));
         assert_eq!(index.unreleased().collect::<Vec<_>>(), ["a"]);
         index.trimmed(1);
@@ -318,7 +382,11 @@ mod tests {
     #[test]
     fn a_failed_append_frees_nothing_and_must_be_released() {
         let mut index = index(&[&[(Document, "a", 1)], &[]]);
-        index.append_failed(&batch(&[(Document, "a", 2), (Document, "new", 3), (Removed, "gone", 4)]));
+        index.append_failed(&batch(&[
+            (Document, "a", 2),
+            (Document, "new", 3),
+            (Removed, "gone", 4),
+        ]));
         assert_eq!(needed(&index, 1, false), [("a", Carry::Document)]);
         let mut unreleased: Vec<_> = index.unreleased().collect();
         unreleased.sort_unstable();

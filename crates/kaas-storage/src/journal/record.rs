@@ -23,7 +23,10 @@ pub struct Revision {
 impl Revision {
     /// The revision of the delta that follows.
     pub fn next(self) -> Revision {
-        Revision { term: self.term, n: self.n + 1 }
+        Revision {
+            term: self.term,
+            n: self.n + 1,
+        }
     }
 }
 
@@ -91,7 +94,11 @@ fn frame(out: &mut Vec<u8>, kind: u8, key: &str, revision: Revision, payload: &[
     let length = FIXED + key.len() + payload.iter().map(|part| part.len()).sum::<usize>();
     let start = out.len();
     out.reserve(FRAME + length);
-    out.extend_from_slice(&u32::try_from(length).expect("a record is under 4 GiB").to_le_bytes());
+    out.extend_from_slice(
+        &u32::try_from(length)
+            .expect("a record is under 4 GiB")
+            .to_le_bytes(),
+    );
     out.extend_from_slice(&[0; 4]);
     out.push(kind);
     out.extend_from_slice(&key_len.to_le_bytes());
@@ -109,7 +116,16 @@ fn frame(out: &mut Vec<u8>, kind: u8, key: &str, revision: Revision, payload: &[
 /// session's uuid keeps client data from passing for one.
 pub(crate) fn encode_mark(session: Uuid, offset: u64, durable: u64) -> [u8; MARK_LEN] {
     let mut out = Vec::with_capacity(MARK_LEN);
-    frame(&mut out, MARK, "", Revision { term: offset, n: durable }, &[session.as_bytes()]);
+    frame(
+        &mut out,
+        MARK,
+        "",
+        Revision {
+            term: offset,
+            n: durable,
+        },
+        &[session.as_bytes()],
+    );
     out.try_into().expect("a mark has one size")
 }
 
@@ -128,15 +144,32 @@ pub(crate) fn encode_head(session: Uuid, segment: u64, earlier: &[Extent]) -> Ve
         extents.extend_from_slice(&extent.durable.to_le_bytes());
     }
     let mut out = Vec::new();
-    frame(&mut out, HEAD, "", Revision { term: segment, n: 0 }, &[session.as_bytes(), &extents]);
+    frame(
+        &mut out,
+        HEAD,
+        "",
+        Revision {
+            term: segment,
+            n: 0,
+        },
+        &[session.as_bytes(), &extents],
+    );
     out
 }
 
 /// One frame of a segment.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Item<'a> {
-    Head { session: Uuid, segment: u64, earlier: Vec<Extent> },
-    Mark { session: Uuid, offset: u64, durable: u64 },
+    Head {
+        session: Uuid,
+        segment: u64,
+        earlier: Vec<Extent>,
+    },
+    Mark {
+        session: Uuid,
+        offset: u64,
+        durable: u64,
+    },
     Record(Record<'a>),
 }
 
@@ -167,11 +200,17 @@ fn decode_body(body: &[u8]) -> Option<Item<'_>> {
         RELEASED => Kind::Released,
         MARK => {
             let session = Uuid::from_slice(payload).ok()?;
-            return Some(Item::Mark { session, offset: revision.term, durable: revision.n });
+            return Some(Item::Mark {
+                session,
+                offset: revision.term,
+                durable: revision.n,
+            });
         }
         HEAD => {
             let (session, extents) = payload.split_at_checked(UUID)?;
-            let (extents, []) = extents.as_chunks::<16>() else { return None };
+            let (extents, []) = extents.as_chunks::<16>() else {
+                return None;
+            };
             let earlier = extents.iter().map(|extent| Extent {
                 segment: u64::from_le_bytes(*extent.first_chunk().expect("16 bytes hold 8")),
                 durable: u64::from_le_bytes(*extent.last_chunk().expect("16 bytes hold 8")),
@@ -185,7 +224,12 @@ fn decode_body(body: &[u8]) -> Option<Item<'_>> {
         _ => return None,
     };
     let key = std::str::from_utf8(key).ok()?;
-    Some(Item::Record(Record { kind, key, revision, payload }))
+    Some(Item::Record(Record {
+        kind,
+        key,
+        revision,
+        payload,
+    }))
 }
 
 /// The records of a batch just encoded, without its mark.
@@ -206,16 +250,31 @@ pub(crate) fn records(mut bytes: &[u8]) -> impl Iterator<Item = Record<'_>> {
 }
 
 /// The sound marks that start at `from` or later: where they stand, and what they prove to be durable.
-pub(crate) fn marks(bytes: &[u8], session: Uuid, mut from: usize) -> impl Iterator<Item = (usize, u64)> {
+pub(crate) fn marks(
+    bytes: &[u8],
+    session: Uuid,
+    mut from: usize,
+) -> impl Iterator<Item = (usize, u64)> {
     let uuid = *session.as_bytes();
     std::iter::from_fn(move || {
         loop {
             // The uuid ends a mark, so the first one that can count ends a mark that starts at `from`.
             let searched = from + MARK_LEN - UUID;
-            let hit = searched + bytes.get(searched..)?.windows(UUID).position(|window| window == uuid)?;
+            let hit = searched
+                + bytes
+                    .get(searched..)?
+                    .windows(UUID)
+                    .position(|window| window == uuid)?;
             let start = hit + UUID - MARK_LEN;
             from = start + 1;
-            if let Some((Item::Mark { session: found, offset, durable }, _)) = decode(&bytes[start..])
+            if let Some((
+                Item::Mark {
+                    session: found,
+                    offset,
+                    durable,
+                },
+                _,
+            )) = decode(&bytes[start..])
                 && (found, offset) == (session, start as u64)
             {
                 return Some((start, durable));
@@ -250,9 +309,22 @@ mod tests {
 
     #[test]
     fn a_head_tells_what_was_durable_before_it() {
-        let earlier = [Extent { segment: 3, durable: 99 }, Extent { segment: 4, durable: 0 }];
+        let earlier = [
+            Extent {
+                segment: 3,
+                durable: 99,
+            },
+            Extent {
+                segment: 4,
+                durable: 0,
+            },
+        ];
         let bytes = encode_head(SESSION, 5, &earlier);
-        let head = Item::Head { session: SESSION, segment: 5, earlier: earlier.to_vec() };
+        let head = Item::Head {
+            session: SESSION,
+            segment: 5,
+            earlier: earlier.to_vec(),
+        };
         assert_eq!(decode(&bytes), Some((head, bytes.len())));
     }
 
@@ -262,7 +334,12 @@ mod tests {
     }
 
     fn any_kind() -> impl Strategy<Value = Kind> {
-        prop_oneof![Just(Kind::Document), Just(Kind::Offsets), Just(Kind::Removed), Just(Kind::Released)]
+        prop_oneof![
+            Just(Kind::Document),
+            Just(Kind::Offsets),
+            Just(Kind::Removed),
+            Just(Kind::Released)
+        ]
     }
 
     proptest! {

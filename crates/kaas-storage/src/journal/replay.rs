@@ -83,7 +83,11 @@ pub enum Resolved {
     /// It was deleted; a file that is still there is older.
     Removed { revision: Revision },
     /// `base`, changed by each of `deltas` in turn.
-    State { base: Base, deltas: Vec<Bytes>, revision: Revision },
+    State {
+        base: Base,
+        deltas: Vec<Bytes>,
+        revision: Revision,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,10 +99,15 @@ pub enum Base {
 impl Replay {
     /// Reads journals whole. What cannot be read is remembered and refuses only the keys it concerns, in `resolve`.
     pub fn read(journals: Vec<SessionJournal>) -> Replay {
-        let present = journals
-            .into_iter()
-            .filter(|journal| !journal.segments.iter().any(|segment| matches!(segment.content, Content::Gone)));
-        Replay { journals: present.map(Journal::read).collect() }
+        let present = journals.into_iter().filter(|journal| {
+            !journal
+                .segments
+                .iter()
+                .any(|segment| matches!(segment.content, Content::Gone))
+        });
+        Replay {
+            journals: present.map(Journal::read).collect(),
+        }
     }
 
     /// Every key of which some journal holds a record.
@@ -114,26 +123,47 @@ impl Replay {
     /// What was bad or unreadable, for the operator. While there is any, a key that no journal mentions must be resolved
     /// like one that is, as its record may be what was lost.
     pub fn damage(&self) -> impl Iterator<Item = &StorageError> {
-        self.journals.iter().filter_map(|journal| Some(&journal.damage.as_ref()?.0))
+        self.journals
+            .iter()
+            .filter_map(|journal| Some(&journal.damage.as_ref()?.0))
     }
 
     /// What the key is. `file` is the revision its file holds, `None` when there is no file; `in_force` is the assignment
     /// version that is applied.
-    pub fn resolve(&self, key: &str, file: Option<Revision>, in_force: u64) -> Result<Resolved, StorageError> {
+    pub fn resolve(
+        &self,
+        key: &str,
+        file: Option<Revision>,
+        in_force: u64,
+    ) -> Result<Resolved, StorageError> {
         for journal in &self.journals {
             journal.check_trusted(key)?;
         }
-        let records = || self.journals.iter().filter_map(|journal| journal.keys.get(key));
-        let revisions = records().flat_map(|key| key.whole.iter().chain(&key.deltas)).map(|found| found.revision);
-        if let Some(ahead) = revisions.chain(file).find(|revision| revision.term > in_force) {
+        let records = || {
+            self.journals
+                .iter()
+                .filter_map(|journal| journal.keys.get(key))
+        };
+        let revisions = records()
+            .flat_map(|key| key.whole.iter().chain(&key.deltas))
+            .map(|found| found.revision);
+        if let Some(ahead) = revisions
+            .chain(file)
+            .find(|revision| revision.term > in_force)
+        {
             return Err(StorageError::Corrupt {
                 path: key.to_owned(),
-                why: format!("its revision {ahead} is of a later term than the assignment version {in_force} in force"),
-                remedy: "restore the newest __cluster/assignment.json before this key is served".to_owned(),
+                why: format!(
+                    "its revision {ahead} is of a later term than the assignment version {in_force} in force"
+                ),
+                remedy: "restore the newest __cluster/assignment.json before this key is served"
+                    .to_owned(),
             });
         }
 
-        let document = records().filter_map(|key| key.whole.as_ref()).max_by_key(|found| found.revision);
+        let document = records()
+            .filter_map(|key| key.whole.as_ref())
+            .max_by_key(|found| found.revision);
         // A file that is as new as the record is that record, published.
         let document = document.filter(|found| file.is_none_or(|file| file < found.revision));
         let start = document.map(|found| found.revision).or(file);
@@ -148,10 +178,14 @@ impl Replay {
         let mut revision = start.filter(|_| !removed);
         for delta in &deltas {
             if revision.map(Revision::next) != Some(delta.revision) {
-                let before = revision.map_or("no state".to_owned(), |revision| revision.to_string());
+                let before =
+                    revision.map_or("no state".to_owned(), |revision| revision.to_string());
                 return Err(StorageError::Corrupt {
                     path: key.to_owned(),
-                    why: format!("the journal has its change {} but nothing between it and {before}", delta.revision),
+                    why: format!(
+                        "the journal has its change {} but nothing between it and {before}",
+                        delta.revision
+                    ),
                     remedy: "restore its file or the journal segments that are missing".to_owned(),
                 });
             }
@@ -160,10 +194,15 @@ impl Replay {
 
         Ok(match (revision, document) {
             (None, None) => Resolved::Absent,
-            (None, Some(removed)) => Resolved::Removed { revision: removed.revision },
+            (None, Some(removed)) => Resolved::Removed {
+                revision: removed.revision,
+            },
             (Some(revision), document) => Resolved::State {
                 base: document.map_or(Base::File, |found| Base::Document(found.payload.clone())),
-                deltas: deltas.into_iter().map(|delta| delta.payload.clone()).collect(),
+                deltas: deltas
+                    .into_iter()
+                    .map(|delta| delta.payload.clone())
+                    .collect(),
                 revision,
             },
         })
@@ -189,25 +228,42 @@ impl Journal {
     }
 
     /// Reads a segment. `durable` is how much of it a later segment proves to have been on the disk, if one does.
-    fn segment(&mut self, session: Uuid, segment: &SegmentBytes, bytes: &Bytes, durable: Option<u64>) {
+    fn segment(
+        &mut self,
+        session: Uuid,
+        segment: &SegmentBytes,
+        bytes: &Bytes,
+        durable: Option<u64>,
+    ) {
         let durable = durable.map(|durable| durable as usize);
         let mut at = 0;
         while at < bytes.len() {
-            if let Some((item, len)) = decode(&bytes[at..]).filter(|(item, _)| belongs(item, session, segment, at)) {
+            if let Some((item, len)) =
+                decode(&bytes[at..]).filter(|(item, _)| belongs(item, session, segment, at))
+            {
                 if let Item::Record(record) = item {
                     let end = at + len;
-                    self.record(record, bytes, end - record.payload.len()..end, (segment.number, at));
+                    self.record(
+                        record,
+                        bytes,
+                        end - record.payload.len()..end,
+                        (segment.number, at),
+                    );
                 }
                 at += len;
                 continue;
             }
             let later_marks = marks(bytes, session, at + 1);
-            let proven = later_marks.map(|(_, durable)| durable as usize).chain(durable);
+            let proven = later_marks
+                .map(|(_, durable)| durable as usize)
+                .chain(durable);
             if !proven.into_iter().any(|durable| at < durable) {
                 // Never arrived: a write that was under way, or that failed.
                 return;
             }
-            let resume = marks(bytes, session, at + 1).next().map_or(bytes.len(), |(resume, _)| resume);
+            let resume = marks(bytes, session, at + 1)
+                .next()
+                .map_or(bytes.len(), |(resume, _)| resume);
             self.damaged(bad(segment, at), (segment.number, resume));
             at = resume;
         }
@@ -223,18 +279,39 @@ impl Journal {
         };
         let (kind, revision) = (record.kind, record.revision);
         match kind {
-            Kind::Released => *key = Key { settled: Some(place), ..Key::default() },
+            Kind::Released => {
+                *key = Key {
+                    settled: Some(place),
+                    ..Key::default()
+                }
+            }
             Kind::Document | Kind::Removed => {
                 key.settled = Some(place);
                 // A carried-on document has the revision of the last change; either says the same.
-                if key.whole.as_ref().is_none_or(|whole| whole.revision <= revision) {
+                if key
+                    .whole
+                    .as_ref()
+                    .is_none_or(|whole| whole.revision <= revision)
+                {
                     key.deltas.retain(|delta| delta.revision > revision);
-                    key.whole = Some(Found { kind, revision, payload: bytes.slice(payload) });
+                    key.whole = Some(Found {
+                        kind,
+                        revision,
+                        payload: bytes.slice(payload),
+                    });
                 }
             }
             Kind::Offsets => {
-                if key.whole.as_ref().is_none_or(|whole| whole.revision < revision) {
-                    key.deltas.push(Found { kind, revision, payload: bytes.slice(payload) });
+                if key
+                    .whole
+                    .as_ref()
+                    .is_none_or(|whole| whole.revision < revision)
+                {
+                    key.deltas.push(Found {
+                        kind,
+                        revision,
+                        payload: bytes.slice(payload),
+                    });
                 }
             }
         }
@@ -249,7 +326,9 @@ impl Journal {
 
     /// Refuses a key of which a lost record may have been the last word: one that nothing settled after the damage.
     fn check_trusted(&self, key: &str) -> Result<(), StorageError> {
-        let Some((error, sound_from)) = &self.damage else { return Ok(()) };
+        let Some((error, sound_from)) = &self.damage else {
+            return Ok(());
+        };
         match self.keys.get(key).and_then(|key| key.settled) {
             Some(settled) if settled >= *sound_from => Ok(()),
             _ => Err(error.clone()),
@@ -260,10 +339,16 @@ impl Journal {
 /// Whether a sound frame is where its writer put it: a head at the start, a mark where it says.
 fn belongs(item: &Item<'_>, session: Uuid, segment: &SegmentBytes, at: usize) -> bool {
     match item {
-        Item::Head { session: found, segment: number, .. } => {
-            (*found, *number) == (session, segment.number) && at == 0
-        }
-        Item::Mark { session: found, offset, .. } => *found == session && *offset == at as u64,
+        Item::Head {
+            session: found,
+            segment: number,
+            ..
+        } => (*found, *number) == (session, segment.number) && at == 0,
+        Item::Mark {
+            session: found,
+            offset,
+            ..
+        } => *found == session && *offset == at as u64,
         Item::Record(_) => at > 0,
     }
 }
@@ -277,7 +362,11 @@ fn durable_extents(journal: &SessionJournal) -> FnvHashMap<u64, u64> {
             && belongs(&item, journal.session, segment, 0)
             && let Item::Head { earlier, .. } = item
         {
-            durable.extend(earlier.iter().map(|&Extent { segment, durable }| (segment, durable)));
+            durable.extend(
+                earlier
+                    .iter()
+                    .map(|&Extent { segment, durable }| (segment, durable)),
+            );
         }
     }
     durable
