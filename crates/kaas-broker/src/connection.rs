@@ -291,16 +291,19 @@ impl<S: Service> Connection<S> {
                 return Err(End::Stopping);
             }
         }
-        self.write(cx)
+        self.write(cx)?;
+        Ok(())
     }
 
-    fn write(&mut self, cx: &mut Context<'_>) -> Result<(), End> {
-        if self.outbox && self.socket().poll_write_ready(cx).is_ready() {
-            // If something is left, the task has been woken already to go on.
-            let standing = self.answers.drain(self.shared.clock.mono_ms());
-            self.note(standing)?;
+    /// Writes what the socket takes of what it could not take before. `true`: it took something.
+    fn write(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
+        if !self.outbox || self.socket().poll_write_ready(cx).is_pending() {
+            return Ok(false);
         }
-        Ok(())
+        // If something is left, the task has been woken already to go on.
+        let standing = self.answers.drain(self.shared.clock.mono_ms());
+        self.note(standing)?;
+        Ok(true)
     }
 
     fn note(&mut self, standing: Standing) -> Result<(), End> {
@@ -639,18 +642,20 @@ impl<S: Service> Connection<S> {
     /// Waits until it is worth looking again whether the next request may be taken.
     async fn wait(&mut self) -> Next {
         let end = poll_fn(|cx| {
-            if self.answers.take_attention() {
+            let looks = self.answers.take_attention();
+            if looks {
                 let standing = self.answers.standing();
-                if let Err(end) = self.note(standing).and_then(|()| self.write(cx)) {
+                if let Err(end) = self.note(standing) {
                     return Poll::Ready(Some(end));
                 }
                 if self.answers.is_stopping() {
                     return Poll::Ready(Some(End::Stopping));
                 }
-                return Poll::Ready(None);
             }
-            if let Err(end) = self.write(cx) {
-                return Poll::Ready(Some(end));
+            match self.write(cx) {
+                Err(end) => return Poll::Ready(Some(end)),
+                Ok(wrote) if wrote || looks => return Poll::Ready(None),
+                Ok(_) => {}
             }
             self.poll_gone(cx).map(Some)
         })
@@ -730,7 +735,7 @@ impl<S: Service> Connection<S> {
             let all_answered = poll_fn(|cx| {
                 self.answers.take_attention();
                 let standing = self.answers.standing_until_answered();
-                if let Err(end) = self.note(standing).and_then(|()| self.write(cx)) {
+                if let Err(end) = self.note(standing).and_then(|()| self.write(cx).map(drop)) {
                     return Poll::Ready(!matches!(end, End::Gone));
                 }
                 let standing = self.answers.standing_until_answered();

@@ -407,3 +407,6 @@ async fn sweep(shared: std::sync::Weak<Shared>) {
         shared.sweep(shared.clock.mono_ms());
     }
 }
+
+#[cfg(test)]
+mod tests;

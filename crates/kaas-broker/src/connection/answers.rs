@@ -678,6 +678,17 @@ impl Answers {
         self.state.lock().slots.is_empty()
     }
 
+    #[cfg(test)]
+    pub(crate) fn unsent(&self) -> usize {
+        self.state.lock().unsent
+    }
+
+    /// Whether the next request waits for an answer to go out.
+    #[cfg(test)]
+    pub(crate) fn waits(&self) -> bool {
+        self.state.lock().task_waits
+    }
+
     fn clear(&self, state: &mut State) {
         self.closed.store(true, Ordering::SeqCst);
         state.socket = None;

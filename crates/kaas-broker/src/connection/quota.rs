@@ -87,4 +87,14 @@ impl Quota {
     pub(crate) fn is_waited_for(&self) -> bool {
         self.waiters.load(Ordering::SeqCst) > 0
     }
+
+    #[cfg(test)]
+    pub(crate) fn left(&self) -> i64 {
+        self.left.load(Ordering::SeqCst)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiters.load(Ordering::SeqCst)
+    }
 }
