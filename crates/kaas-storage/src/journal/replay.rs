@@ -380,3 +380,507 @@ fn bad(segment: &SegmentBytes, at: usize) -> StorageError {
             .to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::journal::record::{encode, encode_head, encode_mark};
+
+    use Kind::{Document, Offsets, Released, Removed};
+
+    type Change<'a> = (Kind, &'a str, (u64, u64), &'a str);
+
+    fn rev((term, n): (u64, u64)) -> Revision {
+        Revision { term, n }
+    }
+
+    /// A journal as its writer would have written it: segments of batches of records.
+    fn journal(session: u128, segments: &[&[&[Change]]]) -> SessionJournal {
+        let session = Uuid::from_u128(session);
+        let mut earlier = Vec::new();
+        let mut journal = SessionJournal {
+            session,
+            segments: Vec::new(),
+        };
+        for (number, batches) in (1..).zip(segments) {
+            let mut bytes = encode_head(session, number, &earlier);
+            let mut durable = 0;
+            for batch in *batches {
+                let mark = encode_mark(session, bytes.len() as u64, durable);
+                bytes.extend_from_slice(&mark);
+                for &(kind, key, revision, payload) in *batch {
+                    encode(&mut bytes, kind, key, rev(revision), payload.as_bytes());
+                }
+                durable = bytes.len() as u64;
+            }
+            earlier.push(Extent {
+                segment: number,
+                durable,
+            });
+            journal.segments.push(SegmentBytes {
+                number,
+                path: format!("j.{number}"),
+                content: Content::Bytes(bytes.into()),
+            });
+        }
+        journal
+    }
+
+    fn edit(journal: &mut SessionJournal, segment: usize, edit: impl FnOnce(&mut Vec<u8>)) {
+        let Content::Bytes(bytes) = &journal.segments[segment].content else {
+            panic!("the segment has bytes")
+        };
+        let mut bytes = bytes.to_vec();
+        edit(&mut bytes);
+        journal.segments[segment].content = Content::Bytes(bytes.into());
+    }
+
+    /// Where a payload stands in a segment.
+    fn place_of(bytes: &[u8], payload: &str) -> usize {
+        let found = bytes
+            .windows(payload.len())
+            .position(|window| window == payload.as_bytes());
+        found.expect("the payload is there")
+    }
+
+    fn state(base: &str, deltas: &[&str], revision: (u64, u64)) -> Resolved {
+        Resolved::State {
+            base: Base::Document(Bytes::copy_from_slice(base.as_bytes())),
+            deltas: deltas
+                .iter()
+                .map(|delta| Bytes::copy_from_slice(delta.as_bytes()))
+                .collect(),
+            revision: rev(revision),
+        }
+    }
+
+    fn resolve(
+        journals: Vec<SessionJournal>,
+        key: &str,
+        file: Option<(u64, u64)>,
+    ) -> Result<Resolved, String> {
+        let replay = Replay::read(journals);
+        replay
+            .resolve(key, file.map(rev), 99)
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_newest_whole_state_is_followed_by_the_deltas_after_it() {
+        let journal = journal(
+            1,
+            &[
+                &[
+                    &[(Document, "a", (5, 1), "old"), (Offsets, "a", (5, 2), "x")],
+                    &[(Document, "a", (5, 3), "new")],
+                ],
+                &[
+                    &[(Offsets, "a", (5, 4), "y")],
+                    &[(Offsets, "a", (5, 5), "z")],
+                ],
+            ],
+        );
+        assert_eq!(
+            resolve(vec![journal.clone()], "a", None),
+            Ok(state("new", &["y", "z"], (5, 5)))
+        );
+        assert_eq!(resolve(vec![journal], "b", None), Ok(Resolved::Absent));
+    }
+
+    #[test]
+    fn a_file_newer_than_the_records_wins_and_one_in_the_middle_takes_the_rest() {
+        let journal = journal(
+            1,
+            &[&[&[
+                (Document, "a", (5, 1), "doc"),
+                (Offsets, "a", (5, 2), "x"),
+                (Offsets, "a", (5, 3), "y"),
+            ]]],
+        );
+        let by_file = |deltas: &[&str], revision| {
+            Ok(Resolved::State {
+                base: Base::File,
+                deltas: deltas
+                    .iter()
+                    .map(|delta| Bytes::copy_from_slice(delta.as_bytes()))
+                    .collect(),
+                revision: rev(revision),
+            })
+        };
+        let journals = || vec![journal.clone()];
+        assert_eq!(
+            resolve(journals(), "a", Some((4, 90))),
+            Ok(state("doc", &["x", "y"], (5, 3)))
+        );
+        assert_eq!(
+            resolve(journals(), "a", Some((5, 1))),
+            by_file(&["x", "y"], (5, 3))
+        );
+        assert_eq!(
+            resolve(journals(), "a", Some((5, 2))),
+            by_file(&["y"], (5, 3))
+        );
+        assert_eq!(resolve(journals(), "a", Some((5, 3))), by_file(&[], (5, 3)));
+        assert_eq!(resolve(journals(), "a", Some((6, 1))), by_file(&[], (6, 1)));
+        assert_eq!(resolve(vec![], "a", Some((6, 1))), by_file(&[], (6, 1)));
+    }
+
+    #[test]
+    fn all_journals_are_one_history_in_the_order_of_revisions() {
+        let old = journal(
+            1,
+            &[&[&[(Document, "a", (5, 1), "old"), (Offsets, "a", (5, 2), "x")]]],
+        );
+        let new = journal(
+            2,
+            &[&[&[(Document, "a", (6, 1), "new"), (Offsets, "a", (6, 2), "y")]]],
+        );
+        let expected = Ok(state("new", &["y"], (6, 2)));
+        assert_eq!(resolve(vec![old.clone(), new.clone()], "a", None), expected);
+        assert_eq!(resolve(vec![new, old], "a", None), expected);
+    }
+
+    #[test]
+    fn what_a_zombie_wrote_late_loses_against_a_higher_term() {
+        let zombie = journal(
+            1,
+            &[&[&[
+                (Document, "a", (5, 1), "doc"),
+                (Offsets, "a", (5, 2), "late"),
+            ]]],
+        );
+        let owner = journal(2, &[&[&[(Document, "a", (6, 1), "owner's")]]]);
+        assert_eq!(
+            resolve(vec![zombie, owner], "a", Some((5, 1))),
+            Ok(state("owner's", &[], (6, 1)))
+        );
+    }
+
+    #[test]
+    fn a_removed_key_stays_removed_though_its_file_is_still_there() {
+        let journal = journal(
+            1,
+            &[&[&[(Document, "a", (5, 1), "doc"), (Removed, "a", (5, 2), "")]]],
+        );
+        let removed = Ok(Resolved::Removed {
+            revision: rev((5, 2)),
+        });
+        assert_eq!(resolve(vec![journal.clone()], "a", Some((5, 1))), removed);
+        assert_eq!(resolve(vec![journal], "a", None), removed);
+    }
+
+    #[test]
+    fn a_key_made_again_after_its_removal_starts_from_its_document() {
+        let journal = journal(
+            1,
+            &[&[&[
+                (Removed, "a", (5, 2), ""),
+                (Document, "a", (5, 7), "again"),
+                (Offsets, "a", (5, 8), "x"),
+            ]]],
+        );
+        assert_eq!(
+            resolve(vec![journal], "a", None),
+            Ok(state("again", &["x"], (5, 8)))
+        );
+    }
+
+    #[test]
+    fn a_gap_among_the_deltas_is_an_error_and_concerns_only_its_key() {
+        let journal = journal(
+            1,
+            &[&[&[
+                (Document, "a", (5, 1), "doc"),
+                (Offsets, "a", (5, 3), "x"),
+                (Document, "b", (5, 1), "doc"),
+            ]]],
+        );
+        let error = resolve(vec![journal.clone()], "a", None).unwrap_err();
+        assert!(
+            error.contains("change 5.3 but nothing between it and 5.1"),
+            "{error}"
+        );
+        assert_eq!(
+            resolve(vec![journal], "b", None),
+            Ok(state("doc", &[], (5, 1)))
+        );
+    }
+
+    #[test]
+    fn deltas_without_any_whole_state_are_a_gap() {
+        let journal = journal(1, &[&[&[(Offsets, "a", (5, 3), "x")]]]);
+        assert!(resolve(vec![journal.clone()], "a", None).is_err());
+        assert!(resolve(vec![journal.clone()], "a", Some((5, 1))).is_err());
+        assert!(resolve(vec![journal], "a", Some((5, 2))).is_ok());
+    }
+
+    #[test]
+    fn a_delta_of_a_later_term_without_its_document_is_a_gap() {
+        let journal = journal(
+            1,
+            &[&[&[(Document, "a", (5, 1), "doc"), (Offsets, "a", (6, 2), "x")]]],
+        );
+        assert!(resolve(vec![journal], "a", None).is_err());
+    }
+
+    #[test]
+    fn released_voids_earlier_records_of_its_key_in_the_same_journal_only() {
+        let old = journal(1, &[&[&[(Document, "a", (5, 1), "kept")]]]);
+        let new = journal(
+            2,
+            &[
+                &[&[
+                    (Document, "a", (6, 1), "void"),
+                    (Document, "b", (6, 1), "other"),
+                ]],
+                &[&[(Released, "a", (0, 0), "")]],
+            ],
+        );
+        assert_eq!(resolve(vec![new.clone()], "a", None), Ok(Resolved::Absent));
+        // It says nothing about the file or other journals.
+        assert_eq!(
+            resolve(vec![new.clone()], "a", Some((7, 1))),
+            Ok(Resolved::State {
+                base: Base::File,
+                deltas: vec![],
+                revision: rev((7, 1))
+            })
+        );
+        assert_eq!(
+            resolve(vec![old, new.clone()], "a", None),
+            Ok(state("kept", &[], (5, 1)))
+        );
+        assert_eq!(
+            resolve(vec![new], "b", None),
+            Ok(state("other", &[], (6, 1)))
+        );
+    }
+
+    #[test]
+    fn a_key_regained_after_its_release_counts_again() {
+        let journal = journal(
+            1,
+            &[&[
+                &[(Document, "a", (5, 1), "void")],
+                &[(Released, "a", (0, 0), "")],
+                &[(Document, "a", (7, 4), "back"), (Offsets, "a", (7, 5), "x")],
+            ]],
+        );
+        assert_eq!(
+            resolve(vec![journal], "a", Some((6, 1))),
+            Ok(state("back", &["x"], (7, 5)))
+        );
+    }
+
+    #[test]
+    fn a_carried_on_document_with_the_revision_of_the_last_delta_changes_nothing() {
+        let journal = journal(
+            1,
+            &[
+                &[&[(Document, "a", (5, 1), "doc"), (Offsets, "a", (5, 2), "x")]],
+                &[&[
+                    (Document, "a", (5, 2), "doc+x"),
+                    (Offsets, "a", (5, 3), "y"),
+                ]],
+            ],
+        );
+        assert_eq!(
+            resolve(vec![journal.clone()], "a", None),
+            Ok(state("doc+x", &["y"], (5, 3)))
+        );
+        // And the segment before it may go.
+        let mut trimmed = journal;
+        trimmed.segments.remove(0);
+        assert_eq!(
+            resolve(vec![trimmed], "a", None),
+            Ok(state("doc+x", &["y"], (5, 3)))
+        );
+    }
+
+    #[test]
+    fn a_named_journal_of_which_any_file_is_gone_is_ignored_whole() {
+        let mut absorbed = journal(
+            1,
+            &[
+                &[&[(Document, "a", (5, 1), "x")]],
+                &[&[(Document, "b", (5, 2), "y")]],
+            ],
+        );
+        absorbed.segments[0].content = Content::Gone;
+        let other = journal(2, &[&[&[(Document, "c", (5, 1), "z")]]]);
+        let replay = Replay::read(vec![absorbed, other]);
+        assert_eq!(replay.keys(), BTreeSet::from(["c"]));
+        assert_eq!(replay.damage().count(), 0);
+    }
+
+    #[test]
+    fn a_torn_tail_ends_a_segment_without_an_error() {
+        let mut torn = journal(
+            1,
+            &[&[
+                &[(Document, "a", (5, 1), "first")],
+                &[(Offsets, "a", (5, 2), "torn")],
+            ]],
+        );
+        edit(&mut torn, 0, |bytes| bytes.truncate(bytes.len() - 1));
+        assert_eq!(
+            resolve(vec![torn], "a", None),
+            Ok(state("first", &[], (5, 1)))
+        );
+    }
+
+    #[test]
+    fn a_hole_in_the_last_batch_is_a_torn_tail_too() {
+        let mut torn = journal(
+            1,
+            &[&[
+                &[(Document, "a", (5, 1), "first")],
+                &[
+                    (Offsets, "a", (5, 2), "hole"),
+                    (Offsets, "b", (5, 3), "behind"),
+                ],
+            ]],
+        );
+        edit(&mut torn, 0, |bytes| {
+            let at = place_of(bytes, "hole");
+            bytes[at..at + 4].fill(0);
+        });
+        let replay = Replay::read(vec![torn]);
+        assert_eq!(replay.keys(), BTreeSet::from(["a"]));
+        assert_eq!(replay.damage().count(), 0);
+    }
+
+    #[test]
+    fn a_head_that_never_arrived_is_a_torn_tail_though_its_batch_did() {
+        let mut torn = journal(1, &[&[&[(Document, "a", (5, 1), "first")]]]);
+        edit(&mut torn, 0, |bytes| bytes[..8].fill(0));
+        let replay = Replay::read(vec![torn]);
+        assert_eq!((replay.keys().len(), replay.damage().count()), (0, 0));
+    }
+
+    #[test]
+    fn a_bad_record_before_a_later_batch_is_an_error_that_names_the_file_and_the_position() {
+        let mut bad = journal(
+            1,
+            &[&[
+                &[
+                    (Document, "a", (5, 1), "alpha"),
+                    (Document, "b", (5, 2), "beta"),
+                ],
+                &[(Document, "c", (5, 3), "gamma")],
+            ]],
+        );
+        let mut at = 0;
+        edit(&mut bad, 0, |bytes| {
+            let payload = place_of(bytes, "beta");
+            bytes[payload] ^= 1;
+            // Frame, fixed part and a key of one byte stand before the payload.
+            at = payload - (8 + 19 + 1);
+        });
+        for lost in ["a", "b", "never seen"] {
+            let error = resolve(vec![bad.clone()], lost, None).unwrap_err();
+            assert!(
+                error.starts_with(&format!("j.1: the journal's record at byte {at} ")),
+                "{error}"
+            );
+        }
+        // A whole state after the damage stands whatever was lost.
+        assert_eq!(
+            resolve(vec![bad], "c", None),
+            Ok(state("gamma", &[], (5, 3)))
+        );
+    }
+
+    #[test]
+    fn a_segment_cut_below_what_a_later_one_proves_durable_is_an_error() {
+        let mut cut = journal(
+            1,
+            &[
+                &[
+                    &[(Document, "a", (5, 1), "alpha")],
+                    &[(Document, "b", (5, 2), "beta")],
+                ],
+                &[&[(Document, "c", (5, 3), "gamma")]],
+            ],
+        );
+        edit(&mut cut, 0, |bytes| bytes.truncate(place_of(bytes, "beta")));
+        let replay = Replay::read(vec![cut.clone()]);
+        assert!(
+            replay
+                .damage()
+                .next()
+                .unwrap()
+                .to_string()
+                .starts_with("j.1: ")
+        );
+        assert!(replay.resolve("b", None, 99).is_err());
+        assert!(replay.resolve("c", None, 99).is_ok());
+        // Without the later segment nobody could tell.
+        cut.segments.truncate(1);
+        assert_eq!(resolve(vec![cut], "b", None), Ok(Resolved::Absent));
+    }
+
+    #[test]
+    fn the_rest_of_a_failed_append_before_a_later_segment_is_no_damage() {
+        let mut sealed = journal(
+            1,
+            &[
+                &[&[(Document, "a", (5, 1), "alpha")]],
+                &[&[(Document, "b", (5, 3), "beta")]],
+            ],
+        );
+        edit(&mut sealed, 0, |bytes| {
+            let mut failed =
+                encode_mark(Uuid::from_u128(1), bytes.len() as u64, bytes.len() as u64).to_vec();
+            encode(&mut failed, Offsets, "a", rev((5, 2)), b"half");
+            bytes.extend_from_slice(&failed[..failed.len() - 1]);
+        });
+        assert_eq!(
+            resolve(vec![sealed.clone()], "a", None),
+            Ok(state("alpha", &[], (5, 1)))
+        );
+        assert_eq!(Replay::read(vec![sealed]).damage().count(), 0);
+    }
+
+    #[test]
+    fn an_unreadable_segment_refuses_the_keys_that_nothing_settles_after_it() {
+        let mut unreadable = journal(
+            1,
+            &[
+                &[&[(Document, "a", (5, 1), "a")]],
+                &[&[(Document, "b", (5, 2), "b"), (Released, "c", (0, 0), "")]],
+            ],
+        );
+        let error = StorageError::from_io("read", "j.1", std::io::Error::other("bad sector"));
+        unreadable.segments[0].content = Content::Unreadable(error);
+        assert!(resolve(vec![unreadable.clone()], "a", None).is_err());
+        assert!(resolve(vec![unreadable.clone()], "b", None).is_ok());
+        assert_eq!(resolve(vec![unreadable], "c", None), Ok(Resolved::Absent));
+    }
+
+    #[test]
+    fn a_revision_above_the_version_in_force_is_an_error() {
+        let journal = journal(1, &[&[&[(Document, "a", (5, 1), "a")]]]);
+        let replay = Replay::read(vec![journal]);
+        assert!(replay.resolve("a", None, 5).is_ok());
+        let error = replay.resolve("a", None, 4).unwrap_err().to_string();
+        assert!(
+            error.contains("5.1 is of a later term than the assignment version 4"),
+            "{error}"
+        );
+        assert!(replay.resolve("file only", Some(rev((6, 1))), 5).is_err());
+    }
+
+    #[test]
+    fn bytes_of_another_session_or_another_segment_are_not_taken_for_this_one() {
+        let other = journal(2, &[&[&[(Document, "a", (5, 1), "a")]]]);
+        let foreign = SessionJournal {
+            session: Uuid::from_u128(1),
+            ..other.clone()
+        };
+        assert_eq!(resolve(vec![foreign], "a", None), Ok(Resolved::Absent));
+        let mut moved = other;
+        moved.segments[0].number = 2;
+        assert_eq!(resolve(vec![moved], "a", None), Ok(Resolved::Absent));
+    }
+}
