@@ -201,7 +201,9 @@ impl<R> Manager<R> {
     /// Answers what is parked in a group as `unload` does, and leaves it in memory: for a broker that stops and has its
     /// documents to write. Nothing but reads may follow.
     pub fn answer_parked(&mut self, group_id: &str, out: &mut Output<R>) {
-        let Some(at) = self.index.get(group_id).copied() else { return };
+        let Some(at) = self.index.get(group_id).copied() else {
+            return;
+        };
         let key = self.keys[at].as_mut().expect("an indexed key is there");
         if let Held::Present(present) = &mut key.held {
             present.group.unload(ErrorCode::NOT_COORDINATOR, out);

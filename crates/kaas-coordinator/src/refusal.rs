@@ -23,18 +23,21 @@ impl Reply {
             }),
             Request::LeaveGroup(_) => Reply::LeaveGroup(leave_error(error)),
             Request::OffsetCommit(request) => {
-                let topics = request.topics.iter().map(|topic| OffsetCommitResponseTopic {
-                    name: topic.name.clone(),
-                    topic_id: topic.topic_id,
-                    partitions: topic
-                        .partitions
-                        .iter()
-                        .map(|partition| OffsetCommitResponsePartition {
-                            partition_index: partition.partition_index,
-                            error_code: error,
-                        })
-                        .collect(),
-                });
+                let topics = request
+                    .topics
+                    .iter()
+                    .map(|topic| OffsetCommitResponseTopic {
+                        name: topic.name.clone(),
+                        topic_id: topic.topic_id,
+                        partitions: topic
+                            .partitions
+                            .iter()
+                            .map(|partition| OffsetCommitResponsePartition {
+                                partition_index: partition.partition_index,
+                                error_code: error,
+                            })
+                            .collect(),
+                    });
                 Reply::OffsetCommit(OffsetCommitResponse {
                     topics: topics.collect(),
                     ..OffsetCommitResponse::default()
