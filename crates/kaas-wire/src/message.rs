@@ -22,6 +22,9 @@
 //! A field that the version lacks is dropped by encode and has its default after decode. `None` in a version in which
 //! the field cannot be null is written as the empty value.
 
+#[cfg(test)]
+pub(crate) mod probe;
+
 use std::ops::RangeInclusive;
 
 use bytes::Bytes;
@@ -476,6 +479,29 @@ macro_rules! message {
             }
 
             impl $crate::message::Nullable for $struct {}
+
+            #[cfg(test)]
+            impl $crate::message::probe::Probe for $struct {
+                fn arbitrary(
+                    dice: &mut $crate::message::probe::Dice,
+                    layout: $crate::message::Layout,
+                ) -> Self {
+                    let mut value = $struct::default();
+                    $( if ($in).contains(&layout.version) {
+                        value.$field =
+                            $crate::message::probe::arbitrary_field!(dice, layout, $type $(, null ($null))?);
+                    } )*
+                    $($( if layout.flexible && ($tag_in).contains(&layout.version) && dice.below(2) == 0 {
+                        value.$tag_field = $crate::message::probe::arbitrary_field!(dice, layout, $tag_type);
+                    } )*)?
+                    value
+                }
+
+                fn heap(&self) -> usize {
+                    0 $( + $crate::message::probe::heap_of_field!(self.$field $(, $slice)?) )*
+                        $($( + $crate::message::probe::heap_of_field!(self.$tag_field) )*)?
+                }
+            }
 
             impl $struct {
                 fn decode_tagged_fields(

@@ -95,3 +95,6 @@ pub mod update_raft_voter;
 pub mod vote;
 pub mod write_share_group_state;
 pub mod write_txn_markers;
+
+#[cfg(test)]
+mod tests;
