@@ -173,6 +173,12 @@ pub trait GroupAssignmentSource: Send + Sync {
     /// The assignment version under which groups may be served; `None` while nothing was granted. Routing is not
     /// serving: a source may route everything here and grant nothing.
     fn grant(&self) -> Option<u64>;
+
+    /// A fingerprint of who coordinates what: while it stays, a new version moves no group.
+    fn routing(&self) -> u64;
+
+    /// Whether this version names journals of dead sessions.
+    fn journals_named(&self) -> bool;
 }
 
 /// The source at boot: everything routes here and nothing may be served.
@@ -191,6 +197,14 @@ impl GroupAssignmentSource for NotYetAssigned {
 
     fn grant(&self) -> Option<u64> {
         None
+    }
+
+    fn routing(&self) -> u64 {
+        0
+    }
+
+    fn journals_named(&self) -> bool {
+        false
     }
 }
 

@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kaas_storage::error::StorageError;
-use kaas_storage::session::{self, Session};
+use kaas_storage::journal::{self, JournalFile};
+use kaas_storage::session::Session;
 use kaas_storage::volume::Volume;
 use kaas_wire::Uuid;
 use tokio::sync::Mutex;
@@ -90,15 +91,15 @@ impl Controller {
     }
 
     /// Every key of the journals named so far is in the journals of those who own it now: removes the files, oldest
-    /// first, and then drops the names.
+    /// first and durably, and then drops the names.
     pub async fn journals_absorbed(self: &Arc<Self>) -> Result<(), StorageError> {
         let named = self.current.lock().await.journals.clone();
         if named.is_empty() {
             return Ok(());
         }
-        let volume = Arc::clone(&self.volume);
         let session = Arc::clone(&self.session);
-        blocking(move || session::remove_journals(volume.as_ref(), &session, &named)).await?;
+        let files: Vec<JournalFile> = named.iter().filter_map(|name| name.parse().ok()).collect();
+        blocking(move || journal::remove_left_behind(&session, &files)).await?;
         self.change(|_| {}).await
     }
 
@@ -127,11 +128,11 @@ impl Controller {
             .filter(|broker| broker.state != BrokerState::Dead)
             .map(|broker| broker.session.as_str())
             .collect();
-        let journals = session::list_journals(self.volume.as_ref())?
+        next.journals = journal::list_left_behind(self.volume.as_ref())?
             .into_iter()
-            .filter(|name| !alive.contains(session::journal_session(name)))
+            .filter(|file| !alive.contains(file.session.to_string().as_str()))
+            .map(|file| file.to_string())
             .collect();
-        next.journals = journals;
         next.controller = self.node_id;
         self.session
             .publish(ASSIGNMENT_PATH, next.to_json().as_bytes())?;

@@ -4,10 +4,16 @@
 //! the sweep ask it. The core itself (`kaas-coordinator`) never knows who owns what.
 
 pub mod actor;
+mod behind;
+mod facts;
+mod files;
+pub mod recovery;
+mod waiter;
 
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use fnv::FnvHashMap;
+use fnv::{FnvHashMap, FnvHasher};
 
 use crate::assignment::{Assignment, BrokerState, GroupAssignmentSource};
 use crate::group_hash::{self, Slot};
@@ -18,6 +24,8 @@ pub struct Coordinator {
     version: u64,
     slots: Vec<Slot>,
     explicit: FnvHashMap<String, i32>,
+    routing: u64,
+    journals_named: bool,
 }
 
 impl Coordinator {
@@ -30,7 +38,7 @@ impl Coordinator {
                 alive: broker.state == BrokerState::Alive,
             })
             .collect();
-        let explicit = assignment
+        let explicit: FnvHashMap<String, i32> = assignment
             .consumer_groups
             .iter()
             .filter(|entry| slots.iter().any(|slot| slot.id == entry.broker && slot.alive))
@@ -39,10 +47,24 @@ impl Coordinator {
         Coordinator {
             node_id,
             version: assignment.version,
+            routing: fingerprint(&slots, &assignment),
+            journals_named: !assignment.journals.is_empty(),
             slots,
             explicit,
         }
     }
+}
+
+/// Equal for two versions that route alike; may differ for some that do.
+fn fingerprint(slots: &[Slot], assignment: &Assignment) -> u64 {
+    let mut hasher = FnvHasher::default();
+    for slot in slots {
+        (slot.id, slot.alive).hash(&mut hasher);
+    }
+    for entry in &assignment.consumer_groups {
+        (&entry.group, entry.broker).hash(&mut hasher);
+    }
+    hasher.finish()
 }
 
 impl GroupAssignmentSource for Coordinator {
@@ -59,5 +81,13 @@ impl GroupAssignmentSource for Coordinator {
 
     fn grant(&self) -> Option<u64> {
         Some(self.version)
+    }
+
+    fn routing(&self) -> u64 {
+        self.routing
+    }
+
+    fn journals_named(&self) -> bool {
+        self.journals_named
     }
 }

@@ -8,28 +8,55 @@ pub mod assignment;
 pub mod clock;
 pub mod config;
 pub mod connection;
+pub mod controller;
+pub mod coordinator;
+pub mod group_hash;
+pub mod group_takeover;
 pub mod handlers;
 pub mod ids;
+pub mod partitions;
 pub mod server;
+pub mod topics;
 
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 
-use crate::assignment::ClusterView;
+use crate::assignment::{BrokerEntry, ClusterView};
 use crate::clock::Clock;
-use crate::config::Config;
+use crate::config::live::LiveConfig;
 use crate::connection::ConnectionInfo;
+use crate::controller::Controller;
+use crate::coordinator::actor::Groups;
 use crate::ids::Ids;
+use crate::partitions::Partitions;
+use crate::topics::Topics;
 
 /// What handlers work with. Each part owns its field; nothing here is a global.
 pub struct Broker {
     pub node_id: i32,
-    pub config: Arc<ArcSwap<Config>>,
+    pub config: Arc<LiveConfig>,
     /// Swapped whole at every assignment.
     pub cluster: Arc<ArcSwap<ClusterView>>,
     pub clock: Clock,
     pub ids: Ids,
+    pub topics: Arc<Topics>,
+    pub partitions: Arc<Partitions>,
+    pub groups: Groups,
+    pub controller: Arc<Controller>,
+}
+
+impl Broker {
+    /// Host and port at which whoever asked on this connection reaches a broker: of this one the listener they came in
+    /// through.
+    pub fn address_of(&self, connection: &ConnectionInfo, broker: &BrokerEntry) -> (String, i32) {
+        if broker.id == self.node_id {
+            let listener = &connection.listener;
+            (listener.host.clone(), i32::from(listener.port))
+        } else {
+            (broker.host.clone(), i32::from(broker.port))
+        }
+    }
 }
 
 /// What a handler knows of a request besides its body.

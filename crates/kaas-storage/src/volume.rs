@@ -208,6 +208,11 @@ impl DiskVolume {
     }
 }
 
+/// A text of the operator's that does not lie on the volume, such as a properties file.
+pub fn read_local(path: &Path) -> io::Result<String> {
+    std::fs::read_to_string(path)
+}
+
 /// The path as the kernel takes it; the root is `.`.
 fn at(path: &str) -> &str {
     debug_assert!(

@@ -33,6 +33,8 @@ struct File {
     written_ms: Option<u64>,
     due_ms: Option<u64>,
     under_way: bool,
+    /// The group left memory while an operation was under way: a failed one is not repeated.
+    forgotten: bool,
 }
 
 impl Behind {
@@ -54,6 +56,7 @@ impl Behind {
             Some(file) => file,
             None => self.files.entry(Arc::clone(group)).or_default(),
         };
+        file.forgotten = false;
         if file.due_ms.is_some() {
             return;
         }
@@ -121,7 +124,7 @@ impl Behind {
         if written {
             file.written_ms = Some(now_ms);
             file.due_ms = file.due_ms.map(|due| due.max(now_ms + self.interval_ms));
-        } else {
+        } else if !file.forgotten {
             file.due_ms = Some(now_ms + RETRY_MS);
         }
         match file.due_ms {
@@ -135,10 +138,10 @@ impl Behind {
                 break;
             }
             let (at, group) = self.settled.pop_front().expect("the front was just seen");
-            let idle = self.files.get(&group).is_some_and(|file| {
+            let is_idle = self.files.get(&group).is_some_and(|file| {
                 file.written_ms == Some(at) && file.due_ms.is_none() && !file.under_way
             });
-            if idle {
+            if is_idle {
                 self.files.remove(&group);
             }
         }
@@ -152,10 +155,18 @@ impl Behind {
             {
                 self.due.remove(&(due, Arc::from(group)));
             }
-            if !file.under_way {
+            if file.under_way {
+                file.forgotten = true;
+            } else {
                 self.files.remove(group);
             }
         }
+    }
+
+    /// The operation `next` gave out is not begun: the group left memory since its file became due.
+    pub fn abandoned(&mut self, group: &Arc<str>) {
+        self.files.remove(group);
+        self.under_way -= 1;
     }
 
     pub fn is_under_way(&self, group: &str) -> bool {
