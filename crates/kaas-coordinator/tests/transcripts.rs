@@ -155,8 +155,9 @@ struct World {
     next_call: u32,
     next_fresh_id: u32,
     clients: BTreeMap<String, Client>,
-    /// What the journal amounts to.
+    /// What the journal amounts to, and what of it is durable.
     disk: BTreeMap<String, (Revision, Option<GroupDocument>)>,
+    durable_disk: BTreeMap<String, (Revision, Option<GroupDocument>)>,
     /// Whether every change is durable as soon as its command is over.
     durable_at_once: bool,
     last_change: u64,
@@ -269,6 +270,7 @@ impl World {
             next_fresh_id: 0,
             clients: BTreeMap::new(),
             disk: BTreeMap::new(),
+            durable_disk: BTreeMap::new(),
             durable_at_once: true,
             last_change: 0,
             log: false,
@@ -309,7 +311,7 @@ impl World {
                 self.manager.topic_deleted(args.words[1], id, &mut self.out);
             }
             "hold" => self.durable_at_once = false,
-            "durable" => self.manager.durable(self.last_change),
+            "durable" => self.durable(),
             "fail" => self.fail(&args),
             "unload" => self.manager.unload(&args.group(), &mut self.out),
             "reload" => self.reload(&args),
@@ -763,23 +765,27 @@ impl World {
         self.now_ms = end;
     }
 
-    /// `fail error=KAFKA_STORAGE_ERROR`: the group's changes since the last `durable` are lost, its replies fail, and it
-    /// is loaded again from what is durable, which is made durable anew.
+    fn durable(&mut self) {
+        self.manager.durable(self.last_change);
+        self.durable_disk = self.disk.clone();
+    }
+
+    /// `fail error=56`: what was not durable is lost, or with `found=true` turns out to be in the journal after all;
+    /// the group is loaded again and what it is now is journaled anew.
     fn fail(&mut self, args: &Args<'_>) {
         let group_id = args.group();
-        let code = match args.get("error").unwrap_or("56") {
-            "7" => ErrorCode::REQUEST_TIMED_OUT,
-            "10" => ErrorCode::MESSAGE_TOO_LARGE,
-            "56" => ErrorCode::KAFKA_STORAGE_ERROR,
-            other => panic!("which error is {other}?"),
-        };
+        let code = ErrorCode(args.number("error", 56));
         self.manager.append_failed(&group_id, code, &mut self.out);
         self.told.push(format!(
-            "clients are told {}",
+            "the failed answers say {}",
             error(coordinator_error(code))
         ));
         self.tell();
+        if !args.number("found", false) {
+            self.disk = self.durable_disk.clone();
+        }
         self.reload(args);
+        self.manager.checkpoint(&group_id, &mut self.out);
     }
 
     /// The group leaves memory and comes back from its journal, by way of its JSON.
@@ -842,7 +848,7 @@ impl World {
             self.learn(&name, &reply);
         }
         if self.durable_at_once {
-            self.manager.durable(self.last_change);
+            self.durable();
         }
         self.out = out;
     }
