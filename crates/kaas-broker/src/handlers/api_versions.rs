@@ -17,24 +17,46 @@ pub const SERVED: RangeInclusive<i16> = 0..=5;
 const PRODUCE_ADVERTISED_FROM: i16 = 0;
 
 pub fn handle(broker: &Arc<Broker>, ctx: &Ctx, request: ApiVersionsRequest) -> ApiVersionsResponse {
+    let view = broker.cluster.load();
+    if let Err(error_code) = check(ctx.version, &request, &view.cluster_id, broker.node_id) {
+        return ApiVersionsResponse {
+            error_code,
+            ..ApiVersionsResponse::default()
+        };
+    }
     if ctx.version >= 3 {
-        let (name, version) = (
+        // Only the first of several is kept: a client does not change under way.
+        let _ = ctx.connection.client_software.set((
             request.client_software_name,
             request.client_software_version,
-        );
-        if !is_software_name(&name) || !is_software_name(&version) {
-            return ApiVersionsResponse {
-                error_code: ErrorCode::INVALID_REQUEST,
-                ..ApiVersionsResponse::default()
-            };
-        }
-        // Only the first of several is kept: a client does not change under way.
-        let _ = ctx.connection.client_software.set((name, version));
+        ));
     }
     ApiVersionsResponse {
         api_keys: api::all().into_iter().map(advertise).collect(),
-        finalized_features_epoch: broker.cluster.load().version as i64,
+        finalized_features_epoch: view.version as i64,
         ..ApiVersionsResponse::default()
+    }
+}
+
+fn check(
+    version: i16,
+    request: &ApiVersionsRequest,
+    cluster_id: &str,
+    node_id: i32,
+) -> Result<(), ErrorCode> {
+    if version >= 3
+        && !(is_software_name(&request.client_software_name)
+            && is_software_name(&request.client_software_version))
+    {
+        return Err(ErrorCode::INVALID_REQUEST);
+    }
+    // KIP-1242: a client says whom it believes to be talking to, so that one led astray by an address that changed
+    // hands finds its cluster anew.
+    match (&request.cluster_id, request.node_id) {
+        (None, -1) => Ok(()),
+        (None, _) | (_, -1) => Err(ErrorCode::INVALID_REQUEST),
+        (Some(cluster), node) if cluster == cluster_id && node == node_id => Ok(()),
+        _ => Err(ErrorCode::REBOOTSTRAP_REQUIRED),
     }
 }
 
@@ -75,6 +97,28 @@ fn is_software_name(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_client_that_means_another_broker_is_told_to_bootstrap_anew() {
+        let asked = |cluster_id: Option<&str>, node_id| {
+            let request = ApiVersionsRequest {
+                client_software_name: "a".to_owned(),
+                client_software_version: "1".to_owned(),
+                cluster_id: cluster_id.map(str::to_owned),
+                node_id,
+            };
+            check(5, &request, "here", 3)
+        };
+        assert_eq!(asked(None, -1), Ok(()));
+        assert_eq!(asked(Some("here"), 3), Ok(()));
+        assert_eq!(asked(Some("here"), -1), Err(ErrorCode::INVALID_REQUEST));
+        assert_eq!(asked(None, 3), Err(ErrorCode::INVALID_REQUEST));
+        assert_eq!(asked(Some("here"), 4), Err(ErrorCode::REBOOTSTRAP_REQUIRED));
+        assert_eq!(
+            asked(Some("there"), 3),
+            Err(ErrorCode::REBOOTSTRAP_REQUIRED)
+        );
+    }
 
     #[test]
     fn a_client_software_name_is_what_kafka_takes_for_one() {
