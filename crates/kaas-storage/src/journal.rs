@@ -24,6 +24,8 @@ use crate::volume::{Volume, VolumeFile};
 mod index;
 mod record;
 pub mod replay;
+#[cfg(test)]
+mod tests;
 
 use index::TrimIndex;
 use record::{MARK_LEN, encode_head, encode_mark, records};

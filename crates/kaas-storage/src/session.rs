@@ -472,3 +472,425 @@ fn remove_tree(volume: &dyn Volume, path: &str) -> io::Result<()> {
     }
     gone_is_fine(volume.remove_dir(path))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::layout;
+    use crate::volume::DiskVolume;
+    use crate::volume::faulty::{Fault, FaultyVolume};
+    use crate::volume::memory::MemoryVolume;
+
+    const FILE: &str = "__cluster/__consumer_offsets/orders.json";
+
+    fn memory() -> MemoryVolume {
+        let volume = MemoryVolume::new();
+        layout::create(&volume).unwrap();
+        volume
+    }
+
+    fn broker(volume: &(impl Volume + Clone + 'static), node_id: i32, uuid: u128) -> Session {
+        let volume = Arc::new(volume.clone());
+        Session::create(volume, SessionKind::Broker, node_id, Uuid::from_u128(uuid)).unwrap()
+    }
+
+    fn names(volume: &dyn Volume, dir: &str) -> BTreeSet<String> {
+        let entries = volume.list(dir).unwrap();
+        entries.into_iter().map(|entry| entry.name).collect()
+    }
+
+    #[test]
+    fn a_session_name_reads_as_it_is_written() {
+        for (kind, written) in [
+            (
+                SessionKind::Broker,
+                "b3.00000000-0000-0000-0000-000000000007",
+            ),
+            (
+                SessionKind::Controller,
+                "ctl.3.00000000-0000-0000-0000-000000000007",
+            ),
+        ] {
+            let name = SessionName {
+                kind,
+                node_id: 3,
+                uuid: Uuid::from_u128(7),
+            };
+            assert_eq!(name.to_string(), written);
+            assert_eq!(written.parse(), Ok(name));
+        }
+        for wrong in [
+            "",
+            "b",
+            "b1",
+            "bx.00000000-0000-0000-0000-000000000007",
+            "b1.xyz",
+            "lost+found",
+        ] {
+            assert_eq!(wrong.parse::<SessionName>(), Err(NotASession), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn everything_works_on_a_disk() {
+        let dir = tempfile::tempdir().unwrap();
+        let volume = Arc::new(DiskVolume::open(&dir.path().join("data")).unwrap());
+        layout::create(&*volume).unwrap();
+        volume.check_mount().unwrap();
+        let session = Session::create(
+            Arc::clone(&volume) as _,
+            SessionKind::Broker,
+            0,
+            Uuid::from_u128(1),
+        )
+        .unwrap();
+        session.publish(FILE, b"one").unwrap();
+        session.publish(FILE, b"two").unwrap();
+        assert_eq!(volume.read_fresh(FILE).unwrap(), b"two");
+        session.verify().unwrap();
+        assert!(session.retire(FILE).unwrap());
+        assert!(!session.retire(FILE).unwrap());
+        assert!(!volume.exists(FILE).unwrap());
+        assert!(volume.lock("__cluster/lock").unwrap().is_some());
+        fence(&*volume, session.name()).unwrap();
+        assert!(session.verify().unwrap_err().is_fenced());
+        assert_eq!(list_sessions(&*volume).unwrap(), []);
+        assert!(empty_trash(&*volume).unwrap() > 0);
+        assert_eq!(volume.list(TRASH).unwrap(), []);
+    }
+
+    #[test]
+    fn one_of_two_brokers_on_a_disk_holds_the_lock() {
+        let dir = tempfile::tempdir().unwrap();
+        let volume = DiskVolume::open(dir.path()).unwrap();
+        let held = volume.lock("lock").unwrap();
+        assert!(held.is_some() && volume.lock("lock").unwrap().is_none());
+        drop(held);
+        assert!(volume.lock("lock").unwrap().is_some());
+    }
+
+    #[test]
+    fn a_published_file_survives_any_power_cut() {
+        for seed in 0..200 {
+            let volume = memory();
+            let session = broker(&volume, 0, 1);
+            session.publish(FILE, b"old").unwrap();
+            session.publish(FILE, b"new").unwrap();
+            assert_eq!(volume.power_cut(seed).read(FILE).unwrap(), b"new");
+        }
+    }
+
+    #[test]
+    fn a_cut_or_a_fault_anywhere_in_a_publish_leaves_the_old_file_or_the_new_one() {
+        for fault in [
+            Fault::Io,
+            Fault::LostAnswer,
+            Fault::Full,
+            Fault::ShortWrite,
+            Fault::FailedSync,
+            Fault::FailedDirSync,
+        ] {
+            for nth in 1..20 {
+                let disk = memory();
+                let volume = FaultyVolume::new(Arc::new(disk.clone()));
+                let session = broker(&volume, 0, 1);
+                session.publish(FILE, b"old").unwrap();
+                volume.fail_at(nth, fault);
+                let outcome = session.publish(FILE, b"new");
+                let found = disk.power_cut(nth).read(FILE).unwrap();
+                match outcome {
+                    Ok(()) => assert_eq!(found, b"new"),
+                    Err(_) => assert!(found == b"old" || found == b"new", "{fault:?} at {nth}"),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_full_volume_is_its_own_error_and_no_fence() {
+        let volume = FaultyVolume::new(Arc::new(memory()));
+        let session = broker(&volume, 0, 1);
+        volume.fail_from(1, Fault::Full);
+        assert!(session.publish(FILE, b"x").unwrap_err().is_full());
+        assert!(session.verify().unwrap_err().is_full());
+        volume.heal();
+        session.publish(FILE, b"x").unwrap();
+        session.verify().unwrap();
+    }
+
+    #[test]
+    fn an_unknown_outcome_on_the_own_directory_ends_the_session_for_good() {
+        let volume = FaultyVolume::new(Arc::new(memory()));
+        let session = broker(&volume, 0, 1);
+        volume.fail_at(1, Fault::LostAnswer);
+        assert!(session.verify().unwrap_err().is_fenced());
+        let calls = volume.calls();
+        assert!(session.publish(FILE, b"x").unwrap_err().is_fenced());
+        assert!(session.retire(FILE).unwrap_err().is_fenced());
+        assert!(session.create_in("log").is_err() && session.verify().is_err());
+        assert_eq!(
+            volume.calls(),
+            calls,
+            "a session that knows it is fenced asks the volume nothing"
+        );
+    }
+
+    #[test]
+    fn a_failed_write_of_a_draft_is_an_error_and_no_fence() {
+        let volume = FaultyVolume::new(Arc::new(memory()));
+        let session = broker(&volume, 0, 1);
+        volume.fail_at(1, Fault::ShortWrite);
+        assert!(!session.publish(FILE, b"x").unwrap_err().is_fenced());
+        session.publish(FILE, b"x").unwrap();
+        // The draft that failed was given back.
+        assert_eq!(
+            names(&volume, &session.dir),
+            BTreeSet::from(["tok.0".to_owned()])
+        );
+    }
+
+    #[test]
+    fn publishing_into_a_missing_directory_is_no_fence() {
+        let volume = memory();
+        let session = broker(&volume, 0, 1);
+        assert!(
+            session
+                .publish("topics/none/0/x.log", b"x")
+                .unwrap_err()
+                .is_not_found()
+        );
+        session.verify().unwrap();
+        assert!(
+            session
+                .retire("topics/none/0/x.log")
+                .unwrap_err()
+                .is_not_found()
+        );
+        session.verify().unwrap();
+    }
+
+    #[test]
+    fn a_directory_is_retired_with_all_that_is_in_it() {
+        let volume = memory();
+        let session = broker(&volume, 0, 1);
+        volume.create_dir_all("topics/t/0").unwrap();
+        session.publish("topics/t/0/x.log", b"x").unwrap();
+        assert!(session.retire("topics/t").unwrap());
+        assert!(!volume.exists("topics/t").unwrap());
+        assert_eq!(names(&volume, &session.dir).len(), 1);
+    }
+
+    #[test]
+    fn a_retired_file_stays_away_after_any_power_cut() {
+        for seed in 0..200 {
+            let volume = memory();
+            let session = broker(&volume, 0, 1);
+            session.publish(FILE, b"x").unwrap();
+            session.retire(FILE).unwrap();
+            assert!(!volume.power_cut(seed).exists(FILE).unwrap());
+        }
+    }
+
+    #[test]
+    fn fencing_keeps_the_journal_and_trashes_the_rest() {
+        let volume = memory();
+        let session = broker(&volume, 3, 1);
+        for name in ["j.1", "j.2", "9.tmp"] {
+            session.create_named(name).unwrap();
+        }
+        session.verify().unwrap();
+        fence(&volume, session.name()).unwrap();
+        let name = session.name();
+        assert_eq!(names(&volume, SESSIONS), BTreeSet::new());
+        assert_eq!(
+            names(&volume, JOURNALS),
+            BTreeSet::from([format!("{name}.1"), format!("{name}.2")])
+        );
+        assert_eq!(
+            names(&volume, TRASH),
+            BTreeSet::from([format!("{name}.9.tmp"), format!("{name}.tok.1")])
+        );
+        // A second fencer finds it done.
+        fence(&volume, name).unwrap();
+    }
+
+    #[test]
+    fn a_fence_survives_any_power_cut_with_its_journal() {
+        for seed in 0..200 {
+            let volume = memory();
+            let session = broker(&volume, 3, 1);
+            let (_, file) = session.create_named("j.1").unwrap();
+            session.sync_own_names().unwrap();
+            file.write_at(b"acknowledged", 0).unwrap();
+            file.sync().unwrap();
+            fence(&volume, session.name()).unwrap();
+            let volume = volume.power_cut(seed);
+            assert_eq!(names(&volume, SESSIONS), BTreeSet::new());
+            assert_eq!(
+                volume
+                    .read(&format!("{JOURNALS}/{}.1", session.name()))
+                    .unwrap(),
+                b"acknowledged"
+            );
+        }
+    }
+
+    #[test]
+    fn a_fence_cut_anywhere_loses_no_journal_and_is_finished_by_the_next() {
+        for nth in 1..20 {
+            for seed in 0..20 {
+                let disk = memory();
+                let volume = FaultyVolume::new(Arc::new(disk.clone()));
+                let session = broker(&disk, 3, 1);
+                for name in ["j.1", "j.2"] {
+                    session.create_named(name).unwrap();
+                }
+                session.sync_own_names().unwrap();
+                volume.fail_from(nth, Fault::Io);
+                let _ = fence(&volume, session.name());
+                let disk = disk.power_cut(seed);
+                fence(&disk, session.name()).unwrap();
+                assert_eq!(
+                    names(&disk, JOURNALS).len(),
+                    2,
+                    "cut at call {nth}, seed {seed}"
+                );
+            }
+        }
+    }
+
+    /// Lets a fence happen before each call of an operation in turn, until it is done without being interrupted.
+    fn fenced_at_every_call(operation: impl Fn(&Session) -> Result<(), StorageError>) {
+        for nth in 1.. {
+            let disk = memory();
+            let volume = FaultyVolume::new(Arc::new(disk.clone()));
+            let session = broker(&volume, 3, 1);
+            session.publish(FILE, b"old").unwrap();
+            let calls = volume.calls();
+            let (fencer, name) = (disk.clone(), session.name());
+            volume.interrupt_at(nth, move || {
+                fence(&fencer, name).unwrap();
+                // What the new owner does once the fence is through.
+                let heir = broker(&fencer, 4, 2);
+                let seen = fencer.read(FILE).unwrap_or_default();
+                heir.publish(FILE, &[&seen, b"+heir".as_slice()].concat())
+                    .unwrap();
+            });
+            let outcome = operation(&session);
+            let found = disk.read(FILE).unwrap_or_default();
+            if volume.calls() < calls + nth {
+                assert_eq!(outcome.map_err(|error| error.to_string()), Ok(()));
+                return;
+            }
+            assert!(
+                found.ends_with(b"+heir"),
+                "nothing of the fenced session lands after its fence (call {nth})"
+            );
+            if outcome.is_ok() {
+                assert_eq!(
+                    found, b"new+heir",
+                    "what was acknowledged was there when the heir looked (call {nth})"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_publish_that_is_fenced_at_any_call_is_seen_by_the_heir_or_fails() {
+        fenced_at_every_call(|session| session.publish(FILE, b"new"));
+    }
+
+    #[test]
+    fn a_deletion_that_is_fenced_at_any_call_deletes_nothing_of_the_heir() {
+        fenced_at_every_call(|session| {
+            session.retire(FILE)?;
+            session.publish(FILE, b"new")
+        });
+    }
+
+    #[test]
+    fn many_threads_share_token_renames_and_all_are_answered() {
+        let volume = memory();
+        let session = broker(&volume, 0, 1);
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| (0..100).for_each(|_| session.verify().unwrap()));
+            }
+        });
+        let token = names(&volume, &session.dir).into_iter().next().unwrap();
+        let renames: u64 = token.strip_prefix("tok.").unwrap().parse().unwrap();
+        assert!((100..=800).contains(&renames), "{renames}");
+    }
+
+    #[test]
+    fn a_new_session_ends_all_others_of_its_node_and_no_others() {
+        let volume = memory();
+        let (old, older, other) = (
+            broker(&volume, 1, 1),
+            broker(&volume, 1, 2),
+            broker(&volume, 2, 3),
+        );
+        let controller = Session::create(
+            Arc::new(volume.clone()),
+            SessionKind::Controller,
+            1,
+            Uuid::from_u128(4),
+        );
+        let mine = broker(&volume, 1, 5);
+        let fenced = fence_others_of_node(&volume, mine.name()).unwrap();
+        assert_eq!(fenced, [old.name(), older.name()]);
+        assert!(old.verify().is_err() && older.verify().is_err());
+        other.verify().unwrap();
+        controller.unwrap().verify().unwrap();
+        mine.verify().unwrap();
+    }
+
+    #[test]
+    fn of_two_controllers_that_fence_each_other_at_most_one_goes_on() {
+        let volume = memory();
+        let controller = |node_id, uuid| {
+            let volume = Arc::new(volume.clone());
+            Session::create(
+                volume,
+                SessionKind::Controller,
+                node_id,
+                Uuid::from_u128(uuid),
+            )
+            .unwrap()
+        };
+        let (old, new) = (controller(1, 1), controller(2, 2));
+        assert_eq!(
+            fence_other_controllers(&volume, new.name()).unwrap(),
+            [old.name()]
+        );
+        assert!(
+            fence_other_controllers(&volume, old.name())
+                .unwrap_err()
+                .is_fenced()
+        );
+        new.verify().unwrap();
+    }
+
+    #[test]
+    fn epochs_are_unique_rise_and_stay_above_what_was_seen() {
+        let volume = memory();
+        assert_eq!(claim_epoch(&volume, 0).unwrap(), 1);
+        assert_eq!(claim_epoch(&volume, 41).unwrap(), 42);
+        let claimed: Vec<u64> = std::thread::scope(|scope| {
+            let claims: Vec<_> = (0..8)
+                .map(|_| scope.spawn(|| claim_epoch(&volume, 7).unwrap()))
+                .collect();
+            claims
+                .into_iter()
+                .map(|claim| claim.join().unwrap())
+                .collect()
+        });
+        assert_eq!(
+            claimed.into_iter().collect::<BTreeSet<_>>(),
+            (43..51).collect()
+        );
+        assert_eq!(claim_epoch(&volume.power_cut(1), 0).unwrap(), 51);
+    }
+}

@@ -1,10 +1,10 @@
-//! A volume that fails on purpose, for tests of everything built on one.
+//! A volume that fails, or lets others go first, on purpose: for tests of everything built on one.
 
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use rustix::io::Errno;
 
 use super::{Entry, Lock, Volume, VolumeFile};
@@ -20,8 +20,10 @@ pub enum Fault {
     Full,
     /// Half of the bytes are written, then `EIO`; befalls writes.
     ShortWrite,
-    /// `EIO`, and nothing became durable; befalls `sync` and `sync_dir`.
+    /// `EIO`, and nothing became durable; befalls `sync` of files.
     FailedSync,
+    /// As `FailedSync`; befalls `sync_dir`.
+    FailedDirSync,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -31,6 +33,7 @@ enum Call {
     Change,
     Write,
     Sync,
+    SyncDir,
 }
 
 impl Fault {
@@ -40,6 +43,7 @@ impl Fault {
             Fault::Full => call != Call::Read,
             Fault::ShortWrite => call == Call::Write,
             Fault::FailedSync => call == Call::Sync,
+            Fault::FailedDirSync => call == Call::SyncDir,
         }
     }
 }
@@ -60,6 +64,8 @@ struct Plan {
     spared: u64,
     /// The fault stays until `heal`.
     lasting: bool,
+    /// What others do before the call with that number.
+    interruption: Option<(u64, Box<dyn FnOnce() + Send>)>,
 }
 
 impl FaultyVolume {
@@ -82,6 +88,12 @@ impl FaultyVolume {
         (plan.fault, plan.spared, plan.lasting) = (Some(fault), nth - 1, true);
     }
 
+    /// Lets `others` act before the `nth` call from now on, as if this process had been paused there.
+    pub fn interrupt_at(&self, nth: u64, others: impl FnOnce() + Send + 'static) {
+        let mut plan = self.plan.lock();
+        plan.interruption = Some((plan.calls + nth, Box::new(others)));
+    }
+
     pub fn heal(&self) {
         self.plan.lock().fault = None;
     }
@@ -99,6 +111,10 @@ impl FaultyVolume {
     fn strike(&self, call: Call) -> Option<Fault> {
         let mut plan = self.plan.lock();
         plan.calls += 1;
+        let calls = plan.calls;
+        if let Some((_, others)) = plan.interruption.take_if(|(call, _)| *call == calls) {
+            MutexGuard::unlocked(&mut plan, others);
+        }
         let fault = plan.fault.filter(|fault| fault.befalls(call))?;
         if plan.spared > 0 {
             plan.spared -= 1;
@@ -119,7 +135,9 @@ impl FaultyVolume {
                 operation()?;
                 Err(Errno::IO.into())
             }
-            Some(Fault::Io | Fault::ShortWrite | Fault::FailedSync) => Err(Errno::IO.into()),
+            Some(Fault::Io | Fault::ShortWrite | Fault::FailedSync | Fault::FailedDirSync) => {
+                Err(Errno::IO.into())
+            }
         }
     }
 
@@ -163,7 +181,7 @@ impl Volume for FaultyVolume {
     }
 
     fn sync_dir(&self, path: &str) -> io::Result<()> {
-        self.run(Call::Sync, || self.inner.sync_dir(path))
+        self.run(Call::SyncDir, || self.inner.sync_dir(path))
     }
 
     fn exists(&self, path: &str) -> io::Result<bool> {
@@ -201,7 +219,7 @@ impl VolumeFile for FaultyFile {
                 let written = match fault {
                     Fault::LostAnswer => bytes.len(),
                     Fault::ShortWrite | Fault::Full => bytes.len() / 2,
-                    Fault::Io | Fault::FailedSync => 0,
+                    Fault::Io | Fault::FailedSync | Fault::FailedDirSync => 0,
                 };
                 self.inner.write_at(&bytes[..written], offset)?;
                 Err(if fault == Fault::Full {
@@ -242,10 +260,10 @@ mod tests {
         let volume = FaultyVolume::new(Arc::new(MemoryVolume::new()));
         volume.fail_at(2, Fault::FailedSync);
         let file = volume.create("f").unwrap();
-        file.write_at(b"abcd", 0).unwrap();
-        file.sync().unwrap();
-        assert!(volume.sync_dir("").is_err());
         volume.sync_dir("").unwrap();
+        file.sync().unwrap();
+        assert!(file.sync().is_err());
+        file.sync().unwrap();
         assert_eq!((volume.calls(), volume.struck()), (5, 1));
     }
 
@@ -264,6 +282,15 @@ mod tests {
         volume.fail_at(1, Fault::LostAnswer);
         assert!(volume.create_dir("d").is_err());
         assert!(volume.exists("d").unwrap());
+    }
+
+    #[test]
+    fn others_go_first_at_the_call_named() {
+        let inner = Arc::new(MemoryVolume::new());
+        let volume = FaultyVolume::new(Arc::clone(&inner) as Arc<dyn Volume>);
+        volume.interrupt_at(2, move || inner.create_dir("b").unwrap());
+        volume.create_dir("a").unwrap();
+        assert!(volume.create_dir("b").is_err());
     }
 
     #[test]
