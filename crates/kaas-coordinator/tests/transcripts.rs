@@ -829,13 +829,13 @@ impl World {
         }
         for change in out.changes.drain(..) {
             self.last_change = change.number;
+            let group_id = match change.group_id.len() {
+                0..=40 => format!("{:?}", change.group_id),
+                len => format!("a name of {len} bytes"),
+            };
             self.told.push(format!(
-                "{stamp}#{} {:?} of {:?}, revision {}.{}",
-                change.number,
-                change.kind,
-                change.group_id,
-                change.revision.term,
-                change.revision.n
+                "{stamp}#{} {:?} of {group_id}, revision {}.{}",
+                change.number, change.kind, change.revision.term, change.revision.n
             ));
             self.store(change);
         }
@@ -958,7 +958,7 @@ fn metadata(bytes: &[u8]) -> String {
     if subscription(&topics) == bytes {
         topics
     } else {
-        format!("~{}", String::from_utf8_lossy(bytes))
+        format!("~{}", bytes.escape_ascii())
     }
 }
 
