@@ -1,4 +1,7 @@
+use kafka_protocol::records::RecordBatchDecoder;
+
 use super::*;
+use crate::message::probe::{Dice, for_seeds, hex};
 
 const LIMIT: usize = 1 << 20;
 
@@ -28,14 +31,6 @@ const KAFKA_ZSTD: &str = "\
 const KAFKA_MARKER: &str = "\
     000000000000002a000000420000000502b0c8a67900300000000000000000000004d200000000000004d200000000000000070003ffffffff\
     000000012000000008000000010c00000000000900";
-
-fn hex(text: &str) -> Vec<u8> {
-    let digit = |byte: u8| char::from(byte).to_digit(16).unwrap() as u8;
-    text.as_bytes()
-        .chunks(2)
-        .map(|pair| digit(pair[0]) << 4 | digit(pair[1]))
-        .collect()
-}
 
 fn sample() -> Vec<Record<'static>> {
     let headers = vec![
@@ -340,4 +335,159 @@ fn a_bomb_stops_at_the_limit() {
         Compression::Snappy.decompress(&claim, LIMIT),
         Err(BatchError::TooLarge { limit: LIMIT })
     );
+}
+
+/// Records of any shape at rising offsets.
+fn arbitrary(dice: &mut Dice, base_offset: i64) -> Vec<OwnedRecord> {
+    let mut offset = base_offset - 1;
+    let field = |dice: &mut Dice| -> Option<Vec<u8>> {
+        let length = [0, 1, 5, 63, 64, 200, 9000][dice.below(7)];
+        (dice.below(4) > 0).then(|| (0..length).map(|_| dice.next() as u8 & 0x0f).collect())
+    };
+    (0..dice.below(5))
+        .map(|_| {
+            offset += 1 + dice.below(3) as i64;
+            OwnedRecord {
+                offset,
+                timestamp: dice.next() as i64 >> dice.below(60),
+                key: field(dice),
+                value: field(dice),
+                headers: (0..dice.below(3))
+                    .map(|_| (vec![b'h'; dice.below(3)], field(dice)))
+                    .collect(),
+            }
+        })
+        .collect()
+}
+
+struct OwnedRecord {
+    offset: i64,
+    timestamp: i64,
+    key: Option<Vec<u8>>,
+    value: Option<Vec<u8>>,
+    headers: Vec<(Vec<u8>, Option<Vec<u8>>)>,
+}
+
+impl OwnedRecord {
+    fn borrow(&self) -> Record<'_> {
+        Record {
+            offset: self.offset,
+            timestamp: self.timestamp,
+            key: self.key.as_deref(),
+            value: self.value.as_deref(),
+            headers: self
+                .headers
+                .iter()
+                .map(|(key, value)| RecordHeader {
+                    key,
+                    value: value.as_deref(),
+                })
+                .collect(),
+        }
+    }
+}
+
+#[test]
+fn any_records_come_back_as_they_went_in_every_codec() {
+    for_seeds(200, &|dice| {
+        let base_offset = dice.next() as i64 >> (2 + dice.below(60));
+        let records = arbitrary(dice, base_offset);
+        for (codec, _) in CODECS {
+            let mut builder = BatchBuilder::new(base_offset).compression(codec);
+            for record in &records {
+                builder.append(&record.borrow());
+            }
+            let bytes = builder.build();
+            let batch = Batch::parse(&bytes).unwrap();
+            batch.verify_crc().unwrap();
+            assert_eq!(bytes.len(), batch.header.total_len());
+            let body = batch.body(LIMIT).unwrap();
+            let back: Vec<_> = batch.records(&body).map(Result::unwrap).collect();
+            assert!(
+                back.into_iter().eq(records.iter().map(OwnedRecord::borrow)),
+                "{codec}"
+            );
+        }
+    });
+}
+
+/// Only what the other side keeps is compared: it has no codecs here and one value for each header.
+#[test]
+fn another_implementation_reads_the_same_records() {
+    for_seeds(200, &|dice| {
+        let base_offset = dice.below(1 << 40) as i64;
+        let records = arbitrary(dice, base_offset);
+        if records.is_empty() {
+            return;
+        }
+        let mut builder = BatchBuilder::new(base_offset)
+            .producer(7, 3, 11)
+            .partition_leader_epoch(5);
+        for record in &records {
+            builder.append(&record.borrow());
+        }
+        let theirs = RecordBatchDecoder::decode(&mut builder.build())
+            .unwrap()
+            .records;
+        assert_eq!(theirs.len(), records.len());
+        for (theirs, ours) in theirs.iter().zip(&records) {
+            assert_eq!(
+                (theirs.offset, theirs.timestamp),
+                (ours.offset, ours.timestamp)
+            );
+            assert_eq!(theirs.key.as_deref(), ours.key.as_deref());
+            assert_eq!(theirs.value.as_deref(), ours.value.as_deref());
+            assert_eq!((theirs.producer_id, theirs.producer_epoch), (7, 3));
+            assert_eq!(theirs.partition_leader_epoch, 5);
+        }
+    });
+}
+
+/// Noise, cuts and flipped bytes behind a crc made to fit: an error or records, and never more than the limit.
+#[test]
+fn harmful_batches_end_in_an_error_or_within_the_limit() {
+    const SMALL: usize = 10_000;
+    for_seeds(4000, &|dice| {
+        let codec = CODECS[dice.below(5)].0;
+        let mut builder = BatchBuilder::new(0).compression(codec);
+        for record in arbitrary(dice, 0) {
+            builder.append(&record.borrow());
+        }
+        let mut bytes = builder.build().to_vec();
+        if dice.below(3) == 0 {
+            let noise = (0..dice.below(100)).map(|_| dice.next() as u8);
+            bytes.splice(HEADER_LEN.., noise);
+        }
+        if dice.below(3) == 0 {
+            bytes.truncate(HEADER_LEN + dice.below(bytes.len() - HEADER_LEN + 1));
+        }
+        for _ in 0..dice.below(4) {
+            // Mostly behind the header, where the codecs are.
+            let from = if dice.below(4) == 0 { 0 } else { HEADER_LEN };
+            if from < bytes.len() {
+                let at = from + dice.below(bytes.len() - from);
+                bytes[at] = [0, 0xff, 0x7f, dice.next() as u8][dice.below(4)];
+            }
+        }
+        let length = (bytes.len() - LENGTH_OVERHEAD) as i32;
+        if dice.below(4) > 0 {
+            bytes[8..12].copy_from_slice(&length.to_be_bytes());
+        }
+        for batch in batches(&bytes) {
+            let Ok(batch) = batch else { break };
+            let Ok(body) = batch.body(SMALL) else {
+                continue;
+            };
+            assert!(body.len() <= SMALL);
+            let mut count = 0;
+            for record in batch.records(&body) {
+                count += 1;
+                if let Ok(record) = record {
+                    // What they say of noise does not matter, that they come back does.
+                    let _ = (control_type(&record), end_txn(&record));
+                }
+            }
+            assert!(count <= body.len() + 1);
+        }
+    });
 }

@@ -1,6 +1,8 @@
-//! Makes arbitrary messages and weighs them, for the tests of the tables.
+//! Makes arbitrary messages and weighs them, for the tests of tables and batches.
 
 use bytes::Bytes;
+use proptest::prelude::any;
+use proptest::test_runner::{Config, TestRunner};
 
 use super::Layout;
 use crate::error_code::ErrorCode;
@@ -42,6 +44,30 @@ impl Dice {
             _ => bits,
         }
     }
+}
+
+/// Runs `test` for as many seeds; a failure tells its seed.
+pub(crate) fn for_seeds(cases: u32, test: &dyn Fn(&mut Dice)) {
+    let config = Config {
+        cases,
+        failure_persistence: None,
+        ..Config::default()
+    };
+    TestRunner::new(config)
+        .run(&any::<u64>(), |seed| {
+            test(&mut Dice(seed));
+            Ok(())
+        })
+        .unwrap();
+}
+
+/// The bytes that `text` writes in hexadecimal.
+pub(crate) fn hex(text: &str) -> Vec<u8> {
+    let digit = |byte: u8| char::from(byte).to_digit(16).unwrap() as u8;
+    text.as_bytes()
+        .chunks(2)
+        .map(|pair| digit(pair[0]) << 4 | digit(pair[1]))
+        .collect()
 }
 
 /// What the tests of the tables need of a field.

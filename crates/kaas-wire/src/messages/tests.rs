@@ -6,12 +6,10 @@ use std::collections::BTreeSet;
 use bytes::{Bytes, BytesMut};
 use kafka_protocol::messages as theirs;
 use kafka_protocol::protocol::{Decodable, Encodable, Message as TheirMessage};
-use proptest::prelude::any;
-use proptest::test_runner::{Config, TestRunner};
 
 use super::*;
 use crate::message::Layout;
-use crate::message::probe::{Dice, Probe};
+use crate::message::probe::{Dice, Probe, for_seeds, hex};
 use crate::{ApiKey, DecodeError, Message, Reader, Writer};
 
 /// Arbitrary messages for each version of each message.
@@ -45,23 +43,9 @@ fn decode<M: Message>(bytes: &Bytes, version: i16) -> Result<M, DecodeError> {
     Ok(message)
 }
 
-fn for_seeds(test: &dyn Fn(&mut Dice)) {
-    let config = Config {
-        cases: CASES,
-        failure_persistence: None,
-        ..Config::default()
-    };
-    TestRunner::new(config)
-        .run(&any::<u64>(), |seed| {
-            test(&mut Dice(seed));
-            Ok(())
-        })
-        .unwrap();
-}
-
 /// Encode and decode give back what they took.
 fn round_trip<M: Message + Probe + PartialEq + std::fmt::Debug>(version: i16) {
-    for_seeds(&|dice| {
+    for_seeds(CASES, &|dice| {
         let message = M::arbitrary(dice, layout::<M>(version));
         assert_eq!(
             decode::<M>(&encode(&message, version), version).as_ref(),
@@ -78,7 +62,7 @@ where
     M: Message + Probe + PartialEq + std::fmt::Debug,
     T: Encodable + Decodable,
 {
-    for_seeds(&|dice| {
+    for_seeds(CASES, &|dice| {
         let message = M::arbitrary(dice, layout::<M>(version));
         let ours = encode(&message, version);
         let mut left = ours.clone();
@@ -100,7 +84,7 @@ where
 
 /// Bytes that mean harm end in an error or in a message that the budget covers.
 fn hostile<M: Message + Probe>(version: i16) {
-    for_seeds(&|dice| {
+    for_seeds(CASES, &|dice| {
         let mut frame = match dice.below(4) {
             0 => (0..dice.below(200)).map(|_| dice.next() as u8).collect(),
             _ => encode(&M::arbitrary(dice, layout::<M>(version)), version).to_vec(),
@@ -251,14 +235,6 @@ macro_rules! apis {
             )*
         }
     };
-}
-
-fn hex(text: &str) -> Vec<u8> {
-    let digit = |byte: u8| char::from(byte).to_digit(16).unwrap() as u8;
-    text.as_bytes()
-        .chunks(2)
-        .map(|pair| digit(pair[0]) << 4 | digit(pair[1]))
-        .collect()
 }
 
 fn reads_and_writes<M: Message>(frame: &Bytes, version: i16) {
