@@ -9,7 +9,7 @@ use kafka_protocol::protocol::{Decodable, Encodable, Message as TheirMessage};
 
 use super::*;
 use crate::message::Layout;
-use crate::message::probe::{Dice, Probe, for_seeds, hex};
+use crate::message::probe::{Probe, for_seeds, hex};
 use crate::{ApiKey, DecodeError, Message, Reader, Writer};
 
 /// Arbitrary messages for each version of each message.
