@@ -31,6 +31,9 @@ use crate::{GroupConfig, Now, Output, Reply};
 /// How long a new member may be parked before it is given up (CG-74).
 const NEW_MEMBER_JOIN_TIMEOUT_MS: u64 = 300_000;
 
+/// How often at most a join phase of absent static members is looked at again.
+const ABSENT_MEMBERS_CHECK_MS: u64 = 100;
+
 /// Ids handed out and not used yet, in one group. Beyond it the one that would expire first is dropped early.
 const PENDING_JOINS_MAX: usize = 10_000;
 
@@ -575,7 +578,7 @@ impl<R> ClassicGroup<R> {
         }
         if !self.members.is_empty() && self.members.joining() == 0 {
             // Only absent static members: they are given time until their sessions end (CG-78).
-            let timeout_ms = self.rebalance_timeout_ms().max(1);
+            let timeout_ms = self.rebalance_timeout_ms().max(ABSENT_MEMBERS_CHECK_MS);
             self.join_phase = JoinPhase::Open {
                 deadline: self.wake_at(cx.now.mono_ms + timeout_ms),
             };
