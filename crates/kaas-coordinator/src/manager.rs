@@ -724,10 +724,13 @@ impl<R> Manager<R> {
 
     /// How many members each group in memory has.
     pub fn members_by_group(&self) -> impl Iterator<Item = (&Arc<str>, usize)> {
-        self.keys.iter().flatten().filter_map(|key| match &key.held {
-            Held::Present(present) => Some((&key.group_id, present.group.members())),
-            Held::Absent | Held::Removed => None,
-        })
+        self.keys
+            .iter()
+            .flatten()
+            .filter_map(|key| match &key.held {
+                Held::Present(present) => Some((&key.group_id, present.group.members())),
+                Held::Absent | Held::Removed => None,
+            })
     }
 
     /// All members of all groups.

@@ -90,6 +90,10 @@ enum Op {
     Reload,
     Unload,
     Durable,
+    /// These clients do all it takes to form a generation.
+    Form {
+        clients: Vec<usize>,
+    },
     Fail {
         found: bool,
     },
@@ -113,7 +117,7 @@ fn op() -> impl Strategy<Value = (usize, Op)> {
         prop::sample::select(vec![0i16, 3, 4, 5, 8, 9]),
         0u8..6,
         prop::sample::select(vec![6_000, 10_000, 30_000]),
-        prop::sample::select(vec![-1, 0, 5_000, 60_000]),
+        prop::sample::select(vec![-1, 0, 5_000, 60_000, 60_000, 60_000, 60_000]),
     );
     let join = join.prop_map(
         |(client, id, version, protocols, session_ms, rebalance_ms)| Op::Join {
@@ -150,8 +154,10 @@ fn op() -> impl Strategy<Value = (usize, Op)> {
             client, id, version, partition, long, retention_ms,
         }),
         1 => (0..3i32).prop_map(|partition| Op::DeleteOffsets { partition }),
-        8 => prop::sample::select(vec![0u64, 1, 500, 3_000, 5_000, 7_000, 70_000, 400_000])
+        6 => prop::sample::select(vec![0u64, 1, 500, 500, 3_000, 3_000, 5_000, 7_000, 70_000, 400_000])
             .prop_map(|ms| Op::Advance { ms }),
+        6 => prop::sample::subsequence((0..CLIENTS).collect::<Vec<_>>(), 1..=MAX_SIZE as usize)
+            .prop_map(|clients| Op::Form { clients }),
         1 => Just(Op::Sweep),
         1 => (0..TOPICS.len(), 0..3u8).prop_map(|(topic, id)| Op::TopicDeleted { topic, id }),
         1 => Just(Op::Delete),
@@ -413,6 +419,30 @@ impl World {
                 }
                 self.load(group);
                 self.manager.checkpoint(&group_id, &mut self.out);
+            }
+            Op::Form { clients } => {
+                for client in clients.iter().chain(clients) {
+                    let join = Op::Join {
+                        client: *client,
+                        id: Id::Own,
+                        version: 9,
+                        protocols: 0,
+                        session_ms: 30_000,
+                        rebalance_ms: 60_000,
+                    };
+                    self.play(group, &join);
+                }
+                self.advance(6_000);
+                for client in clients {
+                    self.play(
+                        group,
+                        &Op::Sync {
+                            client: *client,
+                            id: Id::Own,
+                            stale: false,
+                        },
+                    );
+                }
             }
             Op::Term => {
                 self.term += 1;
