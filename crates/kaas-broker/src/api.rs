@@ -18,6 +18,27 @@ use std::sync::Arc;
 
 use kaas_wire::api_key::ApiKey;
 use kaas_wire::messages::api_versions::ApiVersionsRequest;
+use kaas_wire::messages::create_partitions::CreatePartitionsRequest;
+use kaas_wire::messages::create_topics::CreateTopicsRequest;
+use kaas_wire::messages::delete_groups::DeleteGroupsRequest;
+use kaas_wire::messages::delete_topics::DeleteTopicsRequest;
+use kaas_wire::messages::describe_cluster::DescribeClusterRequest;
+use kaas_wire::messages::describe_groups::DescribeGroupsRequest;
+use kaas_wire::messages::find_coordinator::FindCoordinatorRequest;
+use kaas_wire::messages::heartbeat::HeartbeatRequest;
+use kaas_wire::messages::join_group::JoinGroupRequest;
+use kaas_wire::messages::leave_group::LeaveGroupRequest;
+use kaas_wire::messages::list_groups::ListGroupsRequest;
+use kaas_wire::messages::metadata::MetadataRequest;
+use kaas_wire::messages::offset_commit::OffsetCommitRequest;
+use kaas_wire::messages::offset_delete::OffsetDeleteRequest;
+use kaas_wire::messages::offset_fetch::OffsetFetchRequest;
+use kaas_wire::messages::fetch::FetchRequest;
+use kaas_wire::messages::init_producer_id::InitProducerIdRequest;
+use kaas_wire::messages::list_offsets::ListOffsetsRequest;
+use kaas_wire::messages::offset_for_leader_epoch::OffsetForLeaderEpochRequest;
+use kaas_wire::messages::produce::ProduceRequest;
+use kaas_wire::messages::sync_group::SyncGroupRequest;
 use kaas_wire::{DecodeError, Message, Reader};
 
 use crate::connection::{Progress, ReplySlot, Service, Turn};
@@ -105,7 +126,28 @@ macro_rules! call {
 }
 
 apis! {
+    produce: ProduceRequest, deferred;
+    fetch: FetchRequest, awaited_with_slot;
+    list_offsets: ListOffsetsRequest, answers;
+    metadata: MetadataRequest, awaited;
+    offset_commit: OffsetCommitRequest, deferred;
+    offset_fetch: OffsetFetchRequest, deferred;
+    find_coordinator: FindCoordinatorRequest, answers;
+    join_group: JoinGroupRequest, parked;
+    heartbeat: HeartbeatRequest, deferred;
+    leave_group: LeaveGroupRequest, deferred;
+    sync_group: SyncGroupRequest, parked;
+    describe_groups: DescribeGroupsRequest, deferred;
+    list_groups: ListGroupsRequest, deferred;
     api_versions: ApiVersionsRequest, answers;
+    create_topics: CreateTopicsRequest, awaited;
+    delete_topics: DeleteTopicsRequest, awaited;
+    init_producer_id: InitProducerIdRequest, awaited;
+    offset_for_leader_epoch: OffsetForLeaderEpochRequest, answers;
+    create_partitions: CreatePartitionsRequest, awaited;
+    delete_groups: DeleteGroupsRequest, deferred;
+    offset_delete: OffsetDeleteRequest, deferred;
+    describe_cluster: DescribeClusterRequest, answers;
 }
 
 fn decode<M: Message>(
