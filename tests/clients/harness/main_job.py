@@ -7,8 +7,9 @@ import time
 from collections.abc import Callable
 
 from harness.history import History
-from harness.process import Process, wait_until
+from harness.process import Process, run, wait_until
 from harness.report import Report, Skip, require
+from harness.toolchain import source
 
 PARTITIONS = 12
 
@@ -28,12 +29,19 @@ class Client:
     patience: int = 60
 
 
+def create_topic(python, bootstrap, topic):
+    """By librdkafka, for clients whose own admin calls are not the subject; `python` is toolchain.python()."""
+    code, out, err = run([python, source("python", "create_topic.py"), bootstrap, topic, str(PARTITIONS)], 60)
+    require(code == 0, f"the topic could not be created\n{out}{err}")
+
+
 class Stopped(Exception):
     """The scenario cannot go on; why was reported where it was seen."""
 
 
 class MainJob:
-    def __init__(self, report: Report, broker, client: Client, directory, topic, assignor, records):
+    def __init__(self, report: Report, broker, client: Client, directory, topic, assignor, records, seconds=20):
+        """`seconds`: for how long records are sent while members come and go."""
         self.report = report
         self.broker = broker
         self.client = client
@@ -42,6 +50,7 @@ class MainJob:
         self.group = f"group-of-{topic}"
         self.assignor = assignor
         self.records = records
+        self.seconds = seconds
         self.history = History()
         self.processes = {}
         self.logs = {}
@@ -72,8 +81,7 @@ class MainJob:
             self._settle("m1", "m2", "m3")
             self._read_up_to(share["first"] // 3)
 
-        # 20 s of records, so that reading goes on while members come and go.
-        self._feed("moving", share["moving"], rate=max(1, share["moving"] // 20))
+        self._feed("moving", share["moving"], rate=max(1, share["moving"] // self.seconds))
         with self._step("a fourth joins and gets its share"):
             self._join("m4")
             self._settle("m1", "m2", "m3", "m4")
@@ -157,7 +165,7 @@ class MainJob:
         print(f"        {len(generations)} generations, {refusals} commits refused during a rebalance")
 
     def _case(self, name):
-        return self.report.case(f"{self.assignor}: {name}")
+        return self.report.case(f"{self.topic}: {name}")
 
     @contextlib.contextmanager
     def _step(self, name):

@@ -131,7 +131,7 @@ class Process:
     def tail(self, count=15):
         with open(self.stderr_path, "rb") as stderr:
             errors = stderr.read()[-8000:].decode("utf-8", "replace").splitlines()[-count:]
-        said = [line[:300] for line in self.lines()[-5:]]
+        said = [line[:120] for line in self.lines()[-5:]]
         return "\n".join([f"  {self.name} stdout: {line}" for line in said] + [f"  {self.name} stderr: {line}" for line in errors])
 
 
