@@ -12,6 +12,8 @@
 //! Only behind a `deferred` request does its connection take the next one before the answer is out; all others have
 //! the connection to themselves (CG-68).
 
+pub mod docs;
+
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -24,18 +26,18 @@ use kaas_wire::messages::delete_groups::DeleteGroupsRequest;
 use kaas_wire::messages::delete_topics::DeleteTopicsRequest;
 use kaas_wire::messages::describe_cluster::DescribeClusterRequest;
 use kaas_wire::messages::describe_groups::DescribeGroupsRequest;
+use kaas_wire::messages::fetch::FetchRequest;
 use kaas_wire::messages::find_coordinator::FindCoordinatorRequest;
 use kaas_wire::messages::heartbeat::HeartbeatRequest;
+use kaas_wire::messages::init_producer_id::InitProducerIdRequest;
 use kaas_wire::messages::join_group::JoinGroupRequest;
 use kaas_wire::messages::leave_group::LeaveGroupRequest;
 use kaas_wire::messages::list_groups::ListGroupsRequest;
+use kaas_wire::messages::list_offsets::ListOffsetsRequest;
 use kaas_wire::messages::metadata::MetadataRequest;
 use kaas_wire::messages::offset_commit::OffsetCommitRequest;
 use kaas_wire::messages::offset_delete::OffsetDeleteRequest;
 use kaas_wire::messages::offset_fetch::OffsetFetchRequest;
-use kaas_wire::messages::fetch::FetchRequest;
-use kaas_wire::messages::init_producer_id::InitProducerIdRequest;
-use kaas_wire::messages::list_offsets::ListOffsetsRequest;
 use kaas_wire::messages::offset_for_leader_epoch::OffsetForLeaderEpochRequest;
 use kaas_wire::messages::produce::ProduceRequest;
 use kaas_wire::messages::sync_group::SyncGroupRequest;

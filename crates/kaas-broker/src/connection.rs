@@ -35,7 +35,7 @@ use crate::server::{ConnectionLimits, Listener, Registration, Shared};
 const READ_BUFFER: usize = 64 * 1024;
 
 /// Requests up to this size are bounded by their number alone.
-const SMALL: usize = 4 * 1024;
+pub(crate) const SMALL: usize = 4 * 1024;
 
 /// After a request of at least this size the next one is expected to be as large, and read where it will stay.
 const LARGE: usize = 32 * 1024;
@@ -751,9 +751,22 @@ impl<S: Service> Connection<S> {
         }
         self.give_back_buffer();
         self.answers.finish(self.shared.clock.mono_ms() + LINGER_MS);
-        if !matches!(end, End::Eof) {
-            self.linger().await;
+        match end {
+            End::Eof => {}
+            // Nothing unread is left behind by most, and those need not be waited for.
+            End::Stopping if !self.has_unread().await => {}
+            _ => self.linger().await,
         }
+    }
+
+    /// Whether the peer has sent something that was not read.
+    async fn has_unread(&self) -> bool {
+        let mut byte = [0];
+        poll_fn(|cx| {
+            let peeked = self.socket().poll_peek(cx, &mut ReadBuf::new(&mut byte));
+            Poll::Ready(matches!(peeked, Poll::Ready(Ok(bytes)) if bytes > 0))
+        })
+        .await
     }
 
     /// Reads to the end: a socket closed with bytes unread sends a reset, and the peer may lose what it has not read.

@@ -23,6 +23,7 @@ use tokio::io::Interest;
 use tokio::net::TcpStream;
 use tokio::net::tcp::OwnedWriteHalf;
 
+use super::SMALL;
 use crate::server::Shared;
 
 /// The buffer in which a thread encodes is given back when an answer made it larger than this.
@@ -140,7 +141,9 @@ impl ReplySlot {
 
     /// Counts memory that the request holds until it is answered, besides its frame.
     pub(crate) fn charge(&self, bytes: usize) {
-        self.answers.charge(self.number, bytes);
+        if bytes > SMALL {
+            self.answers.charge(self.number, bytes);
+        }
     }
 
     /// Undoes `Answers::open` for a request that turned out not to be one.
