@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use kaas_storage::error::StorageError;
 use kaas_storage::journal::{self, JournalFile};
 use kaas_storage::session::Session;
@@ -32,6 +33,8 @@ pub struct Controller {
     session: Arc<Session>,
     node_id: i32,
     current: Mutex<Arc<Assignment>>,
+    /// The same, for those who only look.
+    published: ArcSwap<Assignment>,
     apply: Apply,
 }
 
@@ -54,6 +57,7 @@ impl Controller {
             session,
             node_id: me.id,
             current: Mutex::new(Arc::new(Assignment::default())),
+            published: ArcSwap::default(),
             apply,
         };
         let published = controller.write(next)?;
@@ -103,6 +107,11 @@ impl Controller {
         self.change(|_| {}).await
     }
 
+    /// The file's text in the version published last.
+    pub fn current_json(&self) -> String {
+        self.published.load().to_json()
+    }
+
     pub async fn current(&self) -> Arc<Assignment> {
         Arc::clone(&*self.current.lock().await)
     }
@@ -144,6 +153,7 @@ impl Controller {
         );
         let next = Arc::new(next);
         (self.apply)(&next);
+        self.published.store(Arc::clone(&next));
         Ok(next)
     }
 }

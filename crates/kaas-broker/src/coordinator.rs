@@ -41,7 +41,11 @@ impl Coordinator {
         let explicit: FnvHashMap<String, i32> = assignment
             .consumer_groups
             .iter()
-            .filter(|entry| slots.iter().any(|slot| slot.id == entry.broker && slot.alive))
+            .filter(|entry| {
+                slots
+                    .iter()
+                    .any(|slot| slot.id == entry.broker && slot.alive)
+            })
             .map(|entry| (entry.group.clone(), entry.broker))
             .collect();
         Coordinator {

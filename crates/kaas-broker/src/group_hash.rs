@@ -120,10 +120,7 @@ mod tests {
                 for dead in 0..count {
                     let some = brokers(count, &[dead]);
                     let mut shares: BTreeMap<i32, f64> = BTreeMap::new();
-                    for key in set
-                        .iter()
-                        .filter(|key| broker_of(key, &all) == Some(dead))
-                    {
+                    for key in set.iter().filter(|key| broker_of(key, &all) == Some(dead)) {
                         *shares.entry(broker_of(key, &some).unwrap()).or_default() += 1.0;
                     }
                     assert_eq!(shares.len() as i32, count - 1);

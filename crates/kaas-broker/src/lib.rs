@@ -3,6 +3,7 @@
 //! A request's way: `connection` reads a frame, `api` decodes it and calls the handler of its API, the handler answers
 //! at once, later, or through a `ReplySlot` from any thread, and `connection` sends the answers in request order.
 
+pub mod admin;
 pub mod api;
 pub mod assignment;
 pub mod clock;
@@ -14,6 +15,8 @@ pub mod group_hash;
 pub mod group_takeover;
 pub mod handlers;
 pub mod ids;
+pub mod metrics;
+pub mod pages;
 pub mod partitions;
 pub mod server;
 pub mod topics;

@@ -41,6 +41,7 @@ use crate::clock::Clock;
 use crate::connection::ReplySlot;
 use crate::handlers::offset_fetch::{self, Plan};
 use crate::ids::Ids;
+use crate::metrics::{GroupSnapshot, Metrics, OffsetSnapshot};
 use crate::{Ctx, group_takeover};
 
 /// Calls handled at one time, and made durable together at most.
@@ -79,6 +80,7 @@ pub struct Settings {
 pub type Source = ArcSwap<Box<dyn GroupAssignmentSource>>;
 
 /// The handle of the actor. Cheap to use from any thread; a request is answered through its `ReplySlot`.
+#[derive(Clone)]
 pub struct Groups {
     work: mpsc::UnboundedSender<Work>,
     source: Arc<Source>,
@@ -179,6 +181,7 @@ impl Groups {
         settings: Settings,
         clock: Clock,
         ids: Ids,
+        metrics: Arc<Metrics>,
     ) -> Result<Groups, StorageError> {
         let (work, inbox) = mpsc::unbounded_channel();
         let (batches_in, batches) = mpsc::unbounded_channel();
@@ -187,7 +190,12 @@ impl Groups {
             let _ = batches_in.send(batch);
         });
         let journal = Arc::new(Journal::start(Arc::clone(&session), finished)?);
-        tokio::spawn(release(batches, work.clone()));
+        tokio::spawn(release(
+            batches,
+            work.clone(),
+            clock.clone(),
+            Arc::clone(&metrics),
+        ));
         let actor = Actor {
             manager: Manager::new(settings.group),
             out: Output::default(),
@@ -196,6 +204,7 @@ impl Groups {
             ready: false,
             next_sweep_ms: clock.mono_ms() + settings.sweep_interval_ms,
             clock,
+            metrics,
             session,
             journal,
             records: Vec::new(),
@@ -269,11 +278,11 @@ impl Groups {
 
     /// Takes over what the journals of former coordinators say; returns when this broker's journal says it too.
     /// False if some of it cannot be taken over: the journals then stay where they are.
-    pub async fn absorb(&self, recovered: Recovered) -> bool {
+    pub fn absorb(&self, recovered: Recovered) -> impl Future<Output = bool> + use<> {
         let (done, absorbed) = oneshot::channel();
         self.submit(Work::Absorb { recovered, done });
         // The actor ends only with the broker, and then nothing was taken over.
-        absorbed.await.unwrap_or(false)
+        async move { absorbed.await.unwrap_or(false) }
     }
 
     pub async fn snapshot(&self) -> Option<Snapshot> {
@@ -300,6 +309,7 @@ struct Actor {
     /// Whether the journals that the first version names have been taken over.
     ready: bool,
     clock: Clock,
+    metrics: Arc<Metrics>,
     session: Arc<Session>,
     journal: Arc<Journal<Item>>,
     /// Encoded changes of this batch; kept for its room.
@@ -580,15 +590,16 @@ impl Actor {
                 }
             }
             Work::Fetch { plan, reply } => {
-                let answers = plan.groups.iter().map(|group| {
-                    match self.may_serve(&group.group_id) {
-                        Ok(()) => {
-                            self.manager
-                                .fetch_offsets(group, plan.require_stable, plan.version)
-                        }
-                        Err(error) => offset_fetch::group_error(&group.group_id, error),
-                    }
-                });
+                let answers =
+                    plan.groups
+                        .iter()
+                        .map(|group| match self.may_serve(&group.group_id) {
+                            Ok(()) => {
+                                self.manager
+                                    .fetch_offsets(group, plan.require_stable, plan.version)
+                            }
+                            Err(error) => offset_fetch::group_error(&group.group_id, error),
+                        });
                 let answers = answers.collect();
                 Waiter {
                     slot: reply,
@@ -606,11 +617,10 @@ impl Actor {
     fn describe(&self, version: i16, request: &DescribeGroupsRequest) -> DescribeGroupsResponse {
         let groups = request.groups.iter().map(|group| {
             match self.may_serve(group) {
-                Ok(()) => self.manager.describe(
-                    group,
-                    version,
-                    request.include_authorized_operations,
-                ),
+                Ok(()) => {
+                    self.manager
+                        .describe(group, version, request.include_authorized_operations)
+                }
                 // CG-134: state "".
                 Err(error_code) => DescribedGroup {
                     error_code,
@@ -651,7 +661,10 @@ impl Actor {
     /// Groups of other coordinators are left out; while there are files that are not in memory yet, the answer waits.
     fn list(&mut self, request: ListGroupsRequest, reply: ReplySlot) {
         if self.applied.is_none() {
-            refuse(Work::List { request, reply }, ErrorCode::COORDINATOR_NOT_AVAILABLE);
+            refuse(
+                Work::List { request, reply },
+                ErrorCode::COORDINATOR_NOT_AVAILABLE,
+            );
             return;
         }
         if let Listing::UnderWay { waiting, .. } = &mut self.listing {
@@ -730,7 +743,8 @@ impl Actor {
         tokio::task::spawn_blocking(move || {
             let replay = Replay::read(vec![journal.read_back()]);
             for group in groups {
-                let result = recovery::resolve(&replay, session.volume().as_ref(), &group, in_force);
+                let result =
+                    recovery::resolve(&replay, session.volume().as_ref(), &group, in_force);
                 // An actor that has ended loads nothing.
                 let _ = back.send(Work::Internal(Internal::Loaded {
                     group,
@@ -821,12 +835,7 @@ impl Actor {
     }
 
     /// The last words of groups whose former coordinator is gone, found in its journal and their files.
-    fn absorb(
-        &mut self,
-        now: Now,
-        mut recovered: Recovered,
-        done: oneshot::Sender<bool>,
-    ) {
+    fn absorb(&mut self, now: Now, mut recovered: Recovered, done: oneshot::Sender<bool>) {
         let routing_changed = self.take_up_source();
         self.ready = true;
         let mut usable = recovered.is_whole();
@@ -904,7 +913,11 @@ impl Actor {
             Listing::Done => Vec::new(),
         };
         self.listing = Listing::UnderWay {
-            seen: self.manager.local_groups().map(|group| group.to_string()).collect(),
+            seen: self
+                .manager
+                .local_groups()
+                .map(|group| group.to_string())
+                .collect(),
             waiting,
         };
         self.listing_number += 1;
@@ -913,7 +926,9 @@ impl Actor {
         let in_force = self.applied.unwrap_or_default();
         let volume = Arc::clone(self.session.volume());
         let back = self.back.clone();
-        tokio::task::spawn_blocking(move || read_all(volume.as_ref(), number, doubts.as_deref(), in_force, &back));
+        tokio::task::spawn_blocking(move || {
+            read_all(volume.as_ref(), number, doubts.as_deref(), in_force, &back)
+        });
     }
 
     fn listed(&mut self, now: Now, number: u64, documents: Vec<GroupDocument>) {
@@ -945,7 +960,11 @@ impl Actor {
         else {
             return;
         };
-        info!(groups = self.manager.local_groups().count(), unreadable = self.unreadable.len(), "every group is in memory");
+        info!(
+            groups = self.manager.local_groups().count(),
+            unreadable = self.unreadable.len(),
+            "every group is in memory"
+        );
         for work in waiting {
             self.take(now, work);
         }
@@ -981,7 +1000,9 @@ impl Actor {
                 match result {
                     Ok(segments) => debug!(segments, "journal trimmed"),
                     Err(error) if error.is_fenced() => {}
-                    Err(error) => warn!(%error, "the journal could not be trimmed; it is tried again"),
+                    Err(error) => {
+                        warn!(%error, "the journal could not be trimmed; it is tried again")
+                    }
                 }
             }
             Internal::Filed {
@@ -1012,7 +1033,9 @@ impl Actor {
                 }
             }
             Err(error) if error.is_fenced() => debug!(%error, "a group file was not written"),
-            Err(error) => warn!(%group, %error, "the group's file could not be written; it is tried again, the journal has the state"),
+            Err(error) => {
+                warn!(%group, %error, "the group's file could not be written; it is tried again, the journal has the state")
+            }
         }
         if self.loading.contains_key(group.as_ref()) {
             self.read(group.to_string());
@@ -1036,6 +1059,7 @@ impl Actor {
         let mut out = std::mem::take(&mut self.out);
         for effect in out.effects.drain(..) {
             facts::log(&effect);
+            self.metrics.group_fact(&effect);
         }
         for (to, reply, after) in out.replies.drain(..) {
             self.answer(Waiter::core(to, reply), after);
@@ -1072,7 +1096,7 @@ impl Actor {
         if self.records.is_empty() && items.is_empty() {
             return;
         }
-        items.push(Item::Upto(self.made));
+        items.push(Item::Upto(self.made, self.clock.mono_us()));
         self.journal.submit(&self.records, &mut items);
         self.records.clear();
     }
@@ -1089,7 +1113,11 @@ impl Actor {
             .local_groups()
             .filter(|group| self.manager.pending_change(group).is_some())
             .map(|group| group.to_string());
-        let groups: Vec<String> = failed.keys.into_iter().chain(pending.collect::<Vec<_>>()).collect();
+        let groups: Vec<String> = failed
+            .keys
+            .into_iter()
+            .chain(pending.collect::<Vec<_>>())
+            .collect();
         // What waits to be written may show what was lost.
         for (_, job) in self.held.drain(..) {
             self.behind.abandoned(&job.group);
@@ -1105,7 +1133,7 @@ impl Actor {
             match item {
                 Item::Answer(waiter) => waiter.fail(ErrorCode::KAFKA_STORAGE_ERROR),
                 // Dropping it says that nothing was taken over.
-                Item::Absorbed(..) | Item::Upto(_) => {}
+                Item::Absorbed(..) | Item::Upto(..) => {}
             }
         }
         self.durable = self.made;
@@ -1190,7 +1218,13 @@ impl Actor {
                 (_, Some(document)) => (Kind::Document, document.to_compact_json()),
                 (_, None) => (Kind::Removed, Vec::new()),
             };
-            journal::encode(&mut self.records, kind, &group, for_journal(revision), &payload);
+            journal::encode(
+                &mut self.records,
+                kind,
+                &group,
+                for_journal(revision),
+                &payload,
+            );
         }
         if !self.records.is_empty() {
             // The next round finds them acknowledged.
@@ -1207,21 +1241,36 @@ impl Actor {
     }
 
     fn snapshot(&self) -> Snapshot {
-        let mut offsets = Vec::new();
-        for (group, topic, partition, committed) in self.manager.committed_offsets() {
-            offsets.push(CommittedOffset {
-                group: Arc::clone(group),
-                topic: topic.to_owned(),
-                partition,
-                offset: committed.offset,
-            });
+        let mut groups: BTreeMap<&Arc<str>, GroupSnapshot> = BTreeMap::new();
+        for (group_id, members) in self.manager.members_by_group() {
+            let group = GroupSnapshot {
+                group_id: Arc::clone(group_id),
+                members,
+                offsets: Vec::new(),
+            };
+            groups.insert(group_id, group);
+        }
+        let mut topics: FnvHashSet<Arc<str>> = FnvHashSet::default();
+        for (group_id, topic, partition, committed) in self.manager.committed_offsets() {
+            let topic = match topics.get(topic) {
+                Some(topic) => Arc::clone(topic),
+                None => {
+                    let topic: Arc<str> = Arc::from(topic);
+                    topics.insert(Arc::clone(&topic));
+                    topic
+                }
+            };
+            if let Some(group) = groups.get_mut(group_id) {
+                group.offsets.push(OffsetSnapshot {
+                    topic,
+                    partition,
+                    offset: committed.offset,
+                });
+            }
         }
         Snapshot {
-            groups_by_state: self.manager.groups_by_state(),
-            members: self.manager.members(),
-            offsets,
-            files_behind: self.behind.len(),
-            journal_bytes: self.journal.total_bytes(),
+            by_state: self.manager.groups_by_state(),
+            groups: groups.into_values().collect(),
         }
     }
 
@@ -1231,7 +1280,11 @@ impl Actor {
     async fn stop(&mut self, inbox: &mut mpsc::UnboundedReceiver<Work>) {
         let now = self.now();
         let until = now.mono_ms + STOP_WRITES_MS;
-        let groups: Vec<String> = self.manager.local_groups().map(|group| group.to_string()).collect();
+        let groups: Vec<String> = self
+            .manager
+            .local_groups()
+            .map(|group| group.to_string())
+            .collect();
         for group in groups {
             self.manager.answer_parked(&group, &mut self.out);
         }
@@ -1265,7 +1318,10 @@ impl Actor {
         while let Ok(work) = inbox.try_recv() {
             refuse(work, ErrorCode::NOT_COORDINATOR);
         }
-        info!(files_behind = self.behind.len(), "group coordination stopped");
+        info!(
+            files_behind = self.behind.len(),
+            "group coordination stopped"
+        );
     }
 }
 
@@ -1273,38 +1329,45 @@ impl Actor {
 pub enum Item {
     Answer(Waiter),
     Absorbed(bool, oneshot::Sender<bool>),
-    /// Everything up to this change was submitted before it.
-    Upto(u64),
+    /// Everything up to this change was submitted before it, at that microsecond.
+    Upto(u64, u64),
 }
 
 /// The groups at one moment, for the metrics.
+#[derive(Default)]
 pub struct Snapshot {
-    pub groups_by_state: BTreeMap<&'static str, usize>,
-    pub members: usize,
-    pub offsets: Vec<CommittedOffset>,
-    pub files_behind: usize,
-    pub journal_bytes: u64,
-}
-
-pub struct CommittedOffset {
-    pub group: Arc<str>,
-    pub topic: String,
-    pub partition: i32,
-    pub offset: i64,
+    pub by_state: BTreeMap<&'static str, usize>,
+    pub groups: Vec<GroupSnapshot>,
 }
 
 /// Lets the answers of durable batches go, and tells the actor.
-async fn release(mut batches: mpsc::UnboundedReceiver<Batch<Item>>, actor: mpsc::UnboundedSender<Work>) {
+async fn release(
+    mut batches: mpsc::UnboundedReceiver<Batch<Item>>,
+    actor: mpsc::UnboundedSender<Work>,
+    clock: Clock,
+    metrics: Arc<Metrics>,
+) {
     while let Some(batch) = batches.recv().await {
+        let begun_us = batch.waiters.iter().find_map(|item| match item {
+            Item::Upto(_, submitted_us) => Some(*submitted_us),
+            Item::Answer(_) | Item::Absorbed(..) => None,
+        });
+        if let Some(begun_us) = begun_us.filter(|_| batch.bytes > 0) {
+            let took_us = clock.mono_us().saturating_sub(begun_us);
+            metrics.journal_batch(batch.bytes, took_us, batch.outcome.is_ok());
+        }
         let report = match batch.outcome {
             Ok(()) => {
                 let mut upto = 0;
                 for item in batch.waiters {
                     match item {
-                        Item::Answer(waiter) => waiter.send(),
+                        Item::Answer(waiter) => {
+                            metrics.offsets_committed(waiter.committed());
+                            waiter.send();
+                        }
                         // Who waits for it may be gone.
                         Item::Absorbed(usable, done) => drop(done.send(usable)),
-                        Item::Upto(change) => upto = upto.max(change),
+                        Item::Upto(change, _) => upto = upto.max(change),
                     }
                 }
                 Internal::Durable(upto)
@@ -1328,7 +1391,13 @@ async fn release(mut batches: mpsc::UnboundedReceiver<Batch<Item>>, actor: mpsc:
 }
 
 /// Reads all group files and sends what they hold, a part at a time. Blocks.
-fn read_all(volume: &dyn Volume, number: u64, doubts: Option<&Replay>, in_force: u64, back: &mpsc::UnboundedSender<Work>) {
+fn read_all(
+    volume: &dyn Volume,
+    number: u64,
+    doubts: Option<&Replay>,
+    in_force: u64,
+    back: &mpsc::UnboundedSender<Work>,
+) {
     let names = match files::list(volume) {
         Ok(names) => names,
         Err(error) => {

@@ -223,7 +223,11 @@ mod tests {
             }
         }
         assert_eq!(order, groups[..order.len()]);
-        assert!((28..=35).contains(&order.len()), "{} in 300 ms", order.len());
+        assert!(
+            (28..=35).contains(&order.len()),
+            "{} in 300 ms",
+            order.len()
+        );
     }
 
     #[test]

@@ -13,7 +13,9 @@ pub fn log(effect: &Effect) {
             client_id,
             client_host,
             members,
-        } => info!(%group_id, %member_id, ?instance_id, client_id, client_host, members, "member added"),
+        } => {
+            info!(%group_id, %member_id, ?instance_id, client_id, client_host, members, "member added")
+        }
         Effect::MemberRemoved {
             group_id,
             member_id,
@@ -26,7 +28,9 @@ pub fn log(effect: &Effect) {
             instance_id,
             old_member_id,
             new_member_id,
-        } => info!(%group_id, %instance_id, %old_member_id, %new_member_id, "static member came back, its old id is fenced"),
+        } => {
+            info!(%group_id, %instance_id, %old_member_id, %new_member_id, "static member came back, its old id is fenced")
+        }
         Effect::RebalanceStarted {
             group_id,
             generation,
@@ -36,14 +40,18 @@ pub fn log(effect: &Effect) {
             waiting_for,
             waiting_count,
             timeout_ms,
-        } => info!(%group_id, generation, %reason, client_reason, members, ?waiting_for, waiting_count, timeout_ms, "rebalance started"),
+        } => {
+            info!(%group_id, generation, %reason, client_reason, members, ?waiting_for, waiting_count, timeout_ms, "rebalance started")
+        }
         Effect::GenerationFormed {
             group_id,
             generation,
             protocol,
             leader,
             members,
-        } => debug!(%group_id, generation, protocol, %leader, members, "generation formed, waiting for the leader's assignment"),
+        } => {
+            debug!(%group_id, generation, protocol, %leader, members, "generation formed, waiting for the leader's assignment")
+        }
         Effect::RebalanceComplete {
             group_id,
             generation,

@@ -46,6 +46,19 @@ impl Waiter {
         }
     }
 
+    /// How many partitions' offsets this answers as committed.
+    pub fn committed(&self) -> usize {
+        match &self.body {
+            Body::Core(Reply::OffsetCommit(response), _) => response
+                .topics
+                .iter()
+                .flat_map(|topic| &topic.partitions)
+                .filter(|partition| partition.error_code.is_ok())
+                .count(),
+            _ => 0,
+        }
+    }
+
     pub fn send(self) {
         let slot = self.slot;
         match self.body {

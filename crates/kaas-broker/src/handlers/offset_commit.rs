@@ -16,12 +16,7 @@ use crate::{Broker, Ctx};
 
 pub const SERVED: RangeInclusive<i16> = 2..=10;
 
-pub fn handle(
-    broker: &Arc<Broker>,
-    ctx: &Ctx,
-    mut request: OffsetCommitRequest,
-    reply: ReplySlot,
-) {
+pub fn handle(broker: &Arc<Broker>, ctx: &Ctx, mut request: OffsetCommitRequest, reply: ReplySlot) {
     let table = broker.topics.table();
     let mut refused = Vec::new();
     request.topics.retain_mut(|topic| {
@@ -112,10 +107,12 @@ mod tests {
             name: name.into(),
             partitions: partitions
                 .iter()
-                .map(|(partition_index, error_code)| OffsetCommitResponsePartition {
-                    partition_index: *partition_index,
-                    error_code: *error_code,
-                })
+                .map(
+                    |(partition_index, error_code)| OffsetCommitResponsePartition {
+                        partition_index: *partition_index,
+                        error_code: *error_code,
+                    },
+                )
                 .collect(),
             ..OffsetCommitResponseTopic::default()
         }

@@ -17,12 +17,7 @@ use crate::{Broker, Ctx};
 
 pub const SERVED: RangeInclusive<i16> = 0..=0;
 
-pub fn handle(
-    broker: &Arc<Broker>,
-    ctx: &Ctx,
-    mut request: OffsetDeleteRequest,
-    reply: ReplySlot,
-) {
+pub fn handle(broker: &Arc<Broker>, ctx: &Ctx, mut request: OffsetDeleteRequest, reply: ReplySlot) {
     let table = broker.topics.table();
     let mut refused = Vec::new();
     request.topics.retain_mut(|topic| {

@@ -80,13 +80,15 @@ impl Plan {
                 continue;
             }
             if self.version >= 10 && asked.topics.is_none() {
-                group.topics.retain_mut(|topic| match self.table.get(&topic.name) {
-                    Some(known) => {
-                        topic.topic_id = known.id;
-                        true
-                    }
-                    None => false,
-                });
+                group
+                    .topics
+                    .retain_mut(|topic| match self.table.get(&topic.name) {
+                        Some(known) => {
+                            topic.topic_id = known.id;
+                            true
+                        }
+                        None => false,
+                    });
             }
             group.topics.extend(unknown);
         }

@@ -21,11 +21,25 @@ pub fn write(page: &mut Page) {
         page.gauge("process_open_fds", "Open file descriptors.", open);
     }
     let most = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    page.gauge("process_max_fds", "The most file descriptors there may be.", most);
+    page.gauge(
+        "process_max_fds",
+        "The most file descriptors there may be.",
+        most,
+    );
     if let Ok(status) = fs::read_to_string("/proc/self/status") {
         for (field, name, help, unit) in [
-            ("VmRSS:", "process_resident_memory_bytes", "Memory that is in RAM.", 1024),
-            ("VmSize:", "process_virtual_memory_bytes", "Memory that is mapped.", 1024),
+            (
+                "VmRSS:",
+                "process_resident_memory_bytes",
+                "Memory that is in RAM.",
+                1024,
+            ),
+            (
+                "VmSize:",
+                "process_virtual_memory_bytes",
+                "Memory that is mapped.",
+                1024,
+            ),
             ("Threads:", "process_threads", "Threads.", 1),
         ] {
             if let Some(number) = status_number(&status, field) {
@@ -33,7 +47,10 @@ pub fn write(page: &mut Page) {
             }
         }
     }
-    if let Some(ticks) = fs::read_to_string("/proc/self/stat").ok().and_then(|stat| cpu_ticks(&stat)) {
+    if let Some(ticks) = fs::read_to_string("/proc/self/stat")
+        .ok()
+        .and_then(|stat| cpu_ticks(&stat))
+    {
         let name = "process_cpu_seconds_total";
         page.head(name, "counter", "CPU time spent, user and system.");
         page.sample(name, &[], ticks as f64 / TICKS_A_SECOND);
@@ -70,13 +87,18 @@ mod tests {
             "process_cpu_seconds_total",
             "process_threads",
         ] {
-            let is_there = text.lines().any(|line| line.starts_with(&format!("{name} ")));
+            let is_there = text
+                .lines()
+                .any(|line| line.starts_with(&format!("{name} ")));
             assert!(is_there, "{name} is not in\n{text}");
         }
     }
 
     #[test]
     fn a_process_may_have_any_name() {
-        assert_eq!(cpu_ticks("7 (a) 1 (b) S 1 2 3 4 5 6 7 8 9 10 40 2 13 14"), Some(42));
+        assert_eq!(
+            cpu_ticks("7 (a) 1 (b) S 1 2 3 4 5 6 7 8 9 10 40 2 13 14"),
+            Some(42)
+        );
     }
 }
