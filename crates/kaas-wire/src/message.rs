@@ -55,6 +55,25 @@ pub trait Message: Default {
     fn size(&self, version: i16) -> usize;
 }
 
+/// How much more memory data may take than bytes. An empty string of two bytes makes twelve times that.
+const DATA_EXPANSION: usize = 32;
+
+/// Decodes data that carries its version in 16 bits in front, as members' metadata and transaction markers do. A version
+/// above the known ones is read as the newest: it only has more behind.
+pub fn decode_versioned<M: Message>(data: &Bytes) -> Result<M, DecodeError> {
+    let mut reader = Reader::new(data.clone(), DATA_EXPANSION * data.len());
+    let version = reader.i16()?;
+    M::decode(&mut reader, version.min(*M::VERSIONS.end()))
+}
+
+/// Encodes data with its version in front.
+pub fn encode_versioned<M: Message>(message: &M, version: i16) -> Bytes {
+    let mut writer = Writer::with_capacity(2 + message.size(version));
+    writer.i16(version);
+    message.encode(&mut writer, version);
+    Bytes::from(writer.into_vec())
+}
+
 /// What decides how a field is laid out.
 #[derive(Clone, Copy)]
 pub(crate) struct Layout {

@@ -1,6 +1,7 @@
 //! Every message, one api a file: `<api>::{<Api>Request, <Api>Response}` and the structs inside them.
 //!
-//! Names are those of Kafka's schemas, fields in snake case. How to read a table is told in [`message`](crate::message).
+//! Names are those of Kafka's schemas, fields in snake case; where request and response have different structs of one
+//! name, that of the response ends in `Response`. How to read a table is told in [`message`](crate::message).
 
 pub mod add_offsets_to_txn;
 pub mod add_partitions_to_txn;

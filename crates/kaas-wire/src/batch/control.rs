@@ -3,9 +3,8 @@
 use bytes::Bytes;
 
 use super::{BatchBuilder, BatchError, Record};
-use crate::message::Message;
+use crate::message::{decode_versioned, encode_versioned};
 use crate::messages::end_txn_marker::EndTxnMarker;
-use crate::reader::Reader;
 use crate::writer::Writer;
 
 /// The version of keys and values that is written; newer ones only add fields behind.
@@ -46,15 +45,11 @@ pub fn control_type(record: &Record<'_>) -> Result<ControlType, BatchError> {
 
 /// The value of a record that ends a transaction.
 pub fn end_txn(record: &Record<'_>) -> Result<EndTxnMarker, BatchError> {
-    let value = record.value.unwrap_or(&[]);
-    let mut reader = Reader::new(Bytes::copy_from_slice(value), value.len());
-    reader
-        .i16()
-        .and_then(|_| EndTxnMarker::decode(&mut reader, VERSION))
-        .map_err(|_| BatchError::InvalidRecord {
-            index: 0,
-            reason: "has no transaction marker in its value",
-        })
+    let value = Bytes::copy_from_slice(record.value.unwrap_or(&[]));
+    decode_versioned(&value).map_err(|_| BatchError::InvalidRecord {
+        index: 0,
+        reason: "has no transaction marker in its value",
+    })
 }
 
 /// The batch that ends the transaction of a producer in one partition. The log assigns the offset.
@@ -71,13 +66,11 @@ pub fn marker_batch(
         EndTxn::Abort => ABORT,
         EndTxn::Commit => COMMIT,
     });
-    let mut value = Writer::default();
-    value.i16(VERSION);
-    EndTxnMarker { coordinator_epoch }.encode(&mut value, VERSION);
+    let value = encode_versioned(&EndTxnMarker { coordinator_epoch }, VERSION);
     BatchBuilder::new(0)
         .producer(producer_id, producer_epoch, -1)
         .transactional()
         .control()
-        .record(timestamp, Some(key.as_slice()), Some(value.as_slice()))
+        .record(timestamp, Some(key.as_slice()), Some(&value))
         .build()
 }

@@ -1,4 +1,5 @@
-//! What classic consumers put into JoinGroup and SyncGroup: a version in 16 bits, then one of these. No api of its own.
+//! What classic consumers put into JoinGroup and SyncGroup; no api of its own. The version stands in front:
+//! [`decode_versioned`](crate::message::decode_versioned).
 
 use bytes::Bytes;
 
@@ -16,8 +17,8 @@ message! {
     }
 
     struct TopicPartition {
-        topic:      String,   1..;
-        partitions: Vec<i32>, 1..;
+        topic:      String,   0..;
+        partitions: Vec<i32>, 0..;
     }
 }
 
@@ -25,12 +26,7 @@ message! {
     ConsumerProtocolAssignment: versions 0..=3;
 
     struct ConsumerProtocolAssignment {
-        assigned_partitions: Vec<TopicPartitionResponse>, 0..;
-        user_data:           Option<Bytes>,               0..;
-    }
-
-    struct TopicPartitionResponse {
-        topic:      String,   0..;
-        partitions: Vec<i32>, 0..;
+        assigned_partitions: Vec<TopicPartition>, 0..;
+        user_data:           Option<Bytes>,       0..;
     }
 }

@@ -1,4 +1,4 @@
-//! The value of a transaction marker: a version in 16 bits, then this.
+//! The value of a transaction marker, behind its version.
 
 use crate::message::message;
 

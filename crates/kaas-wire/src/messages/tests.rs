@@ -410,6 +410,7 @@ mod data {
     use super::consumer_protocol::{ConsumerProtocolAssignment, ConsumerProtocolSubscription};
     use super::end_txn_marker::EndTxnMarker;
     use super::*;
+    use crate::message::{decode_versioned, encode_versioned};
 
     #[test]
     fn consumer_protocol() {
@@ -421,6 +422,27 @@ mod data {
         }
         assert_eq!(ConsumerProtocolSubscription::VERSIONS, 0..=3);
         assert_eq!(ConsumerProtocolAssignment::VERSIONS, 0..=3);
+    }
+
+    #[test]
+    fn the_version_stands_in_front_of_data_and_a_newer_one_is_read_as_the_newest() {
+        let subscription = ConsumerProtocolSubscription {
+            topics: vec!["t".into()],
+            ..Default::default()
+        };
+        for version in 0..=3 {
+            let data = encode_versioned(&subscription, version);
+            assert_eq!(data[..2], version.to_be_bytes());
+            assert_eq!(decode_versioned(&data).as_ref(), Ok(&subscription));
+        }
+        let mut data = encode_versioned(&subscription, 3).to_vec();
+        data[1] = 9;
+        data.extend(b"and more");
+        assert_eq!(decode_versioned(&Bytes::from(data)), Ok(subscription));
+        for harm in [&[][..], &[0], &[0, 0], &[0xff, 0xff, 0, 0, 0, 0]] {
+            let harm = Bytes::copy_from_slice(harm);
+            assert!(decode_versioned::<ConsumerProtocolSubscription>(&harm).is_err());
+        }
     }
 
     #[test]
