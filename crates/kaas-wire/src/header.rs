@@ -157,6 +157,24 @@ mod tests {
     }
 
     #[test]
+    fn a_header_that_is_cut_off_anywhere_is_malformed() {
+        let header = RequestHeader {
+            api_key: ApiKey::JOIN_GROUP,
+            api_version: 9,
+            correlation_id: 7,
+            client_id: Some("client".to_owned()),
+        };
+        let mut writer = Writer::default();
+        encode_request_header(&header, &mut writer);
+        for end in 0..writer.len() {
+            assert!(matches!(
+                decode(&writer.as_slice()[..end]),
+                Err(HeaderError::Malformed(_))
+            ));
+        }
+    }
+
+    #[test]
     fn the_response_header_of_api_versions_is_never_flexible() {
         assert!(!response_header_is_flexible(ApiKey::API_VERSIONS, 3));
         assert!(response_header_is_flexible(ApiKey::JOIN_GROUP, 6));
