@@ -20,7 +20,8 @@ pub fn parse(text: &str) -> Result<Vec<Property>, SyntaxError> {
     let mut lines = lines(text).enumerate();
     while let Some((index, line)) = lines.next() {
         let line = line.trim_start_matches(is_blank);
-        if line.is_empty() || line.starts_with(['#', '!']) {
+        // A backslash alone continues nothing: as in Java, the next line begins an entry.
+        if line.is_empty() || line == "\\" || line.starts_with(['#', '!']) {
             continue;
         }
         let mut logical = line.to_owned();
@@ -177,6 +178,7 @@ mod tests {
         assert_eq!(one("a=b,\\\n   c"), ("a".to_owned(), "b,c".to_owned()));
         assert_eq!(one("a=b\\\\"), ("a".to_owned(), "b\\".to_owned()));
         assert_eq!(one("a=b\\\n#c"), ("a".to_owned(), "b#c".to_owned()));
+        assert_eq!(one("\\\n#c\na=b"), ("a".to_owned(), "b".to_owned()));
         assert_eq!(one("a=b\\"), ("a".to_owned(), "b".to_owned()));
         assert_eq!(one("a\\\n=b"), ("a".to_owned(), "b".to_owned()));
     }
