@@ -11,7 +11,6 @@ pub mod effect;
 mod group;
 mod manager;
 mod offset_store;
-mod refusal;
 mod reply;
 mod subscription;
 

@@ -19,7 +19,7 @@ use crate::document::{Committed, DeltaWriter, DocumentError, FORMAT, GroupDocume
 use crate::effect::{Effect, GroupRemovalReason, OffsetRemovalReason};
 use crate::group::{Caller, Cx, Group};
 use crate::offset_store::{self, OffsetStore};
-use crate::reply::{join_error, leave_error, sync_error};
+use crate::reply::{commit_error, join_error, leave_error, sync_error};
 use crate::{Call, Change, ChangeKind, GroupConfig, Now, Output, Reply, Request, Revision};
 
 pub struct Manager<R> {
@@ -393,15 +393,7 @@ impl<R> Manager<R> {
                 ErrorCode::UNKNOWN_MEMBER_ID,
                 &request.member_id,
             )),
-            Request::SyncGroup(_) => Reply::SyncGroup(sync_error(ErrorCode::UNKNOWN_MEMBER_ID)),
-            Request::Heartbeat(_) => Reply::Heartbeat(HeartbeatResponse {
-                error_code: ErrorCode::UNKNOWN_MEMBER_ID,
-                ..HeartbeatResponse::default()
-            }),
-            Request::LeaveGroup(_) if version < 3 => {
-                Reply::LeaveGroup(leave_error(ErrorCode::UNKNOWN_MEMBER_ID))
-            }
-            Request::LeaveGroup(request) => Reply::LeaveGroup(LeaveGroupResponse {
+            Request::LeaveGroup(request) if version >= 3 => Reply::LeaveGroup(LeaveGroupResponse {
                 members: request
                     .members
                     .into_iter()
@@ -413,26 +405,24 @@ impl<R> Manager<R> {
                     .collect(),
                 ..LeaveGroupResponse::default()
             }),
-            Request::OffsetCommit(request) if request.generation_id_or_member_epoch < 0 => {
-                // Where every partition is refused, no group appears (OF-20).
-                if offset_store::accepts_any(&self.config, &request) {
+            Request::OffsetCommit(commit) if commit.generation_id_or_member_epoch < 0 => {
+                if offset_store::accepts_any(&self.config, &commit) {
                     self.create(at, now, out);
+                    return self.commit(at, now, caller, commit, out);
                 }
-                self.commit(at, now, caller, request, out);
-                return;
+                // Where every partition is refused, no group appears (OF-20).
+                let error = ErrorCode::OFFSET_METADATA_TOO_LARGE;
+                Reply::OffsetCommit(commit_error(&commit, error))
             }
-            Request::OffsetCommit(request) => {
-                let error = if version >= 9 {
-                    ErrorCode::GROUP_ID_NOT_FOUND
-                } else {
-                    ErrorCode::ILLEGAL_GENERATION
-                };
-                Reply::OffsetCommit(offset_store::refuse_commit(request, error))
+            Request::OffsetCommit(_) if version < 9 => {
+                Reply::refusal(version, &request, ErrorCode::ILLEGAL_GENERATION)
             }
-            Request::OffsetDelete(_) => Reply::OffsetDelete(OffsetDeleteResponse {
-                error_code: ErrorCode::GROUP_ID_NOT_FOUND,
-                ..OffsetDeleteResponse::default()
-            }),
+            Request::OffsetCommit(_) | Request::OffsetDelete(_) => {
+                Reply::refusal(version, &request, ErrorCode::GROUP_ID_NOT_FOUND)
+            }
+            Request::SyncGroup(_) | Request::Heartbeat(_) | Request::LeaveGroup(_) => {
+                Reply::refusal(version, &request, ErrorCode::UNKNOWN_MEMBER_ID)
+            }
         };
         let wait = self.pending_at(at);
         out.replies.push((caller.reply_to, refusal, wait));
@@ -460,14 +450,10 @@ impl<R> Manager<R> {
     ) {
         let key = self.keys[at].as_mut().expect("an indexed key is there");
         let Held::Present(present) = &mut key.held else {
-            // Nothing in it was acceptable, so the group was not created.
-            let reply = offset_store::refuse_commit(request, ErrorCode::OFFSET_METADATA_TOO_LARGE);
-            out.replies
-                .push((caller.reply_to, Reply::OffsetCommit(reply), None));
-            return;
+            unreachable!("the caller looked")
         };
         if let Err(error) = present.group.validate_commit(now, &request) {
-            let reply = Reply::OffsetCommit(offset_store::refuse_commit(request, error));
+            let reply = Reply::OffsetCommit(commit_error(&request, error));
             let wait = self.pending_at(at);
             out.replies.push((caller.reply_to, reply, wait));
             return;

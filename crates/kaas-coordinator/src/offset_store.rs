@@ -4,8 +4,7 @@
 use std::collections::BTreeMap;
 
 use kaas_wire::messages::offset_commit::{
-    OffsetCommitRequest, OffsetCommitResponse, OffsetCommitResponsePartition,
-    OffsetCommitResponseTopic,
+    OffsetCommitRequest, OffsetCommitResponsePartition, OffsetCommitResponseTopic,
 };
 use kaas_wire::messages::offset_delete::{
     OffsetDeleteRequest, OffsetDeleteResponsePartition, OffsetDeleteResponseTopic,
@@ -303,31 +302,6 @@ impl OffsetStore {
 pub(crate) fn accepts_any(config: &GroupConfig, request: &OffsetCommitRequest) -> bool {
     let mut partitions = request.topics.iter().flat_map(|topic| &topic.partitions);
     partitions.any(|partition| metadata_fits(partition.committed_metadata.as_deref(), config))
-}
-
-pub(crate) fn refuse_commit(
-    request: OffsetCommitRequest,
-    error: ErrorCode,
-) -> OffsetCommitResponse {
-    let topics = request
-        .topics
-        .into_iter()
-        .map(|topic| OffsetCommitResponseTopic {
-            name: topic.name,
-            topic_id: topic.topic_id,
-            partitions: topic
-                .partitions
-                .into_iter()
-                .map(|partition| OffsetCommitResponsePartition {
-                    partition_index: partition.partition_index,
-                    error_code: error,
-                })
-                .collect(),
-        });
-    OffsetCommitResponse {
-        topics: topics.collect(),
-        ..OffsetCommitResponse::default()
-    }
 }
 
 /// The limit is on UTF-16 code units (OF-22). A text has never more of these than bytes.

@@ -4,9 +4,14 @@ use kaas_wire::ErrorCode;
 use kaas_wire::messages::heartbeat::HeartbeatResponse;
 use kaas_wire::messages::join_group::JoinGroupResponse;
 use kaas_wire::messages::leave_group::LeaveGroupResponse;
-use kaas_wire::messages::offset_commit::OffsetCommitResponse;
+use kaas_wire::messages::offset_commit::{
+    OffsetCommitRequest, OffsetCommitResponse, OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+};
 use kaas_wire::messages::offset_delete::OffsetDeleteResponse;
 use kaas_wire::messages::sync_group::SyncGroupResponse;
+
+use crate::Request;
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reply {
@@ -19,6 +24,24 @@ pub enum Reply {
 }
 
 impl Reply {
+    /// The answer to a request that no group sees. JoinGroup carries no member id then (CG-31).
+    pub fn refusal(version: i16, request: &Request, error: ErrorCode) -> Reply {
+        match request {
+            Request::JoinGroup(_) => Reply::JoinGroup(join_error(version, error, "")),
+            Request::SyncGroup(_) => Reply::SyncGroup(sync_error(error)),
+            Request::Heartbeat(_) => Reply::Heartbeat(HeartbeatResponse {
+                error_code: error,
+                ..HeartbeatResponse::default()
+            }),
+            Request::LeaveGroup(_) => Reply::LeaveGroup(leave_error(error)),
+            Request::OffsetCommit(request) => Reply::OffsetCommit(commit_error(request, error)),
+            Request::OffsetDelete(_) => Reply::OffsetDelete(OffsetDeleteResponse {
+                error_code: error,
+                ..OffsetDeleteResponse::default()
+            }),
+        }
+    }
+
     /// Turns an answer that rests on a change which could not be made durable into the error of that failure, mapped
     /// by CG-23. `version` is that of the request. What had been refused already stays refused.
     pub fn fail(&mut self, version: i16, error: ErrorCode) {
@@ -93,6 +116,31 @@ pub(crate) fn leave_error(error: ErrorCode) -> LeaveGroupResponse {
     }
 }
 
+pub(crate) fn commit_error(
+    request: &OffsetCommitRequest,
+    error: ErrorCode,
+) -> OffsetCommitResponse {
+    let topics = request
+        .topics
+        .iter()
+        .map(|topic| OffsetCommitResponseTopic {
+            name: topic.name.clone(),
+            topic_id: topic.topic_id,
+            partitions: topic
+                .partitions
+                .iter()
+                .map(|partition| OffsetCommitResponsePartition {
+                    partition_index: partition.partition_index,
+                    error_code: error,
+                })
+                .collect(),
+        });
+    OffsetCommitResponse {
+        topics: topics.collect(),
+        ..OffsetCommitResponse::default()
+    }
+}
+
 /// Before version 7 a name that is absent goes as `""`, from then on `""` goes as null (CG-29).
 pub(crate) fn protocol_name_for(version: i16, name: Option<&str>) -> Option<String> {
     match name {
@@ -106,9 +154,6 @@ pub(crate) fn protocol_name_for(version: i16, name: Option<&str>) -> Option<Stri
 mod tests {
     use kaas_wire::messages::join_group::JoinGroupResponseMember;
     use kaas_wire::messages::leave_group::MemberResponse;
-    use kaas_wire::messages::offset_commit::{
-        OffsetCommitResponsePartition, OffsetCommitResponseTopic,
-    };
     use kaas_wire::messages::offset_delete::OffsetDeleteResponseTopic;
 
     use super::*;
