@@ -59,6 +59,12 @@ const REFUSED_MS: u64 = 1_000;
 /// Groups whose append failed come back into memory after so long, whether anybody asks for them or not.
 const RELOAD_MS: u64 = 500;
 
+/// Waking up later than this after a deadline means that the process stood still.
+const STALL_MS: u64 = 1_000;
+
+/// After it stood still, what its members sent meanwhile is heard for so long before any of them is given up.
+const HEARING_MS: u64 = 500;
+
 /// Looks at the journal's size at most so often.
 const TRIM_INTERVAL_MS: u64 = 100;
 
@@ -227,6 +233,8 @@ impl Groups {
             behind: Behind::new(settings.file_interval_ms, settings.file_rate),
             held: VecDeque::new(),
             deleted_topics: Vec::new(),
+            stalled_ms: 0,
+            quiet_until_ms: 0,
             sweep_interval_ms: settings.sweep_interval_ms,
             reload_ms: None,
             relist_ms: None,
@@ -341,6 +349,10 @@ struct Actor {
     held: VecDeque<(u64, FileJob)>,
     /// Topics deleted before every group was in memory.
     deleted_topics: Vec<(String, Uuid)>,
+    /// How long the process stood still, in all.
+    stalled_ms: u64,
+    /// No session ends before: what members sent meanwhile is heard first.
+    quiet_until_ms: u64,
     sweep_interval_ms: u64,
     next_sweep_ms: u64,
     /// When the groups whose append failed are read again.
@@ -375,7 +387,7 @@ impl Actor {
     async fn run(mut self, mut inbox: mpsc::UnboundedReceiver<Work>) {
         let mut batch = Vec::with_capacity(BATCH);
         loop {
-            let wake = self.clock.instant(self.next_wake_ms());
+            let wake_ms = self.next_wake_ms();
             tokio::select! {
                 biased;
                 taken = inbox.recv_many(&mut batch, BATCH) => {
@@ -383,8 +395,9 @@ impl Actor {
                         return;
                     }
                 }
-                () = tokio::time::sleep_until(wake.into()) => {}
+                () = tokio::time::sleep_until(self.instant(wake_ms)) => {}
             }
+            self.forgive_stall(wake_ms);
             let now = self.now();
             self.follow_source();
             let mut stop = None;
@@ -394,7 +407,9 @@ impl Actor {
                     work => self.take(now, work),
                 }
             }
-            self.manager.handle_timeout(now, &mut self.out);
+            if now.mono_ms >= self.quiet_until_ms {
+                self.manager.handle_timeout(now, &mut self.out);
+            }
             if self.reload_ms.is_some_and(|at| at <= now.mono_ms) {
                 self.read_unsure();
             }
@@ -417,14 +432,38 @@ impl Actor {
 
     fn now(&self) -> Now {
         Now {
-            mono_ms: self.clock.mono_ms(),
+            mono_ms: self.now_us() / 1_000,
             wall_ms: self.clock.wall_ms(),
         }
     }
 
+    /// The monotonic time without the time in which this process stood still.
+    fn now_us(&self) -> u64 {
+        self.clock.mono_us().saturating_sub(self.stalled_ms * 1_000)
+    }
+
+    fn instant(&self, ms: u64) -> tokio::time::Instant {
+        self.clock.instant(ms + self.stalled_ms).into()
+    }
+
+    /// A process that was frozen, or starved of the processor, could not hear its members: their timers stop with it,
+    /// or all of them would be thrown out when it wakes, with their heartbeats waiting in its sockets.
+    fn forgive_stall(&mut self, wake_ms: u64) {
+        let late_ms = self.now().mono_ms.saturating_sub(wake_ms);
+        if late_ms > STALL_MS {
+            self.stalled_ms += late_ms;
+            self.quiet_until_ms = wake_ms + HEARING_MS;
+            warn!(
+                late_ms,
+                "this process stood still; no member's session is charged with it"
+            );
+        }
+    }
+
     fn next_wake_ms(&self) -> u64 {
+        let timeout = self.manager.next_timeout();
         [
-            self.manager.next_timeout(),
+            timeout.map(|at| at.max(self.quiet_until_ms)),
             self.reload_ms,
             self.relist_ms,
             self.behind.next_due(),
@@ -1151,7 +1190,7 @@ impl Actor {
             let (_, job) = self.held.pop_front().expect("the front was just seen");
             self.start(job);
         }
-        let now_us = self.clock.mono_us();
+        let now_us = self.now_us();
         while let Some(group) = self.behind.next(now_us) {
             self.prepare(group);
         }
@@ -1290,7 +1329,7 @@ impl Actor {
         }
         self.release(now);
         let mut batch = Vec::new();
-        while self.clock.mono_ms() < until && !self.session.is_fenced() {
+        while self.now().mono_ms < until && !self.session.is_fenced() {
             while let Some(group) = self.behind.next_at_once() {
                 self.prepare(group);
             }
@@ -1298,11 +1337,11 @@ impl Actor {
             if settled && self.behind.is_idle() {
                 break;
             }
-            let deadline = self.clock.instant(until);
+            let deadline = self.instant(until);
             tokio::select! {
                 biased;
                 _ = inbox.recv_many(&mut batch, BATCH) => {}
-                () = tokio::time::sleep_until(deadline.into()) => {}
+                () = tokio::time::sleep_until(deadline) => {}
             }
             let now = self.now();
             for work in batch.drain(..) {
