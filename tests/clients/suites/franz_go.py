@@ -1,7 +1,7 @@
 """The main job, smaller, with franz-go."""
 
 from harness import toolchain
-from harness.main_job import Client, MainJob, create_topic
+from harness.main_job import Client, MainJob, create_topic, offsets_by_librdkafka
 
 RECORDS = 12_000
 ASSIGNORS = ("cooperative-sticky", "range")
@@ -29,4 +29,4 @@ def client(binary):
             "-first", str(first), "-count", str(count), "-rate", str(rate), "-name", name,
         ]  # fmt: skip
 
-    return Client(member, feeder)
+    return Client(member, feeder, offsets_by_librdkafka(toolchain.python()))

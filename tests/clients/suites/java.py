@@ -1,7 +1,5 @@
 """The main job with the Java client, once for each kind of assignor."""
 
-import os
-
 from harness import toolchain
 from harness.broker import JVM
 from harness.main_job import PARTITIONS, Client, MainJob
@@ -17,13 +15,12 @@ def run(report, broker, directory, options):
         for assignor in ASSIGNORS:
             topic = f"main-{assignor}"
             tools("kafka-topics", "--create", "--topic", topic, "--partitions", str(PARTITIONS), "--replication-factor", "1").ok()
-            job = MainJob(report, broker, client(classpath), _own(directory, assignor), topic, assignor, options.records)
-            job.run(describe=lambda group: _offsets(tools, group))
+            MainJob(report, broker, client(classpath, tools), directory, topic, assignor, options.records).run()
     finally:
         tools.close()
 
 
-def client(classpath):
+def client(classpath, tools):
     java = ["java", *JVM, "-Xmx256m", "-cp", classpath]
 
     def member(bootstrap, group, topic, assignor, name, pause_ms):
@@ -38,15 +35,8 @@ def client(classpath):
             "--first", str(first), "--count", str(count), "--rate", str(rate), "--name", name,
         ]
 
-    return Client(member, feeder)
+    def offsets(_bootstrap, group, _topic):
+        rows = tools("kafka-consumer-groups", "--describe", "--group", group, "--offsets").ok().table()
+        return {int(row["PARTITION"]): (int(row["CURRENT-OFFSET"]), int(row["LOG-END-OFFSET"])) for row in rows}
 
-
-def _offsets(tools, group):
-    rows = tools("kafka-consumer-groups", "--describe", "--group", group, "--offsets").ok().table()
-    return {int(row["PARTITION"]): (int(row["CURRENT-OFFSET"]), int(row["LOG-END-OFFSET"])) for row in rows}
-
-
-def _own(directory, name):
-    path = os.path.join(directory, name)
-    os.makedirs(path)
-    return path
+    return Client(member, feeder, offsets)

@@ -1,7 +1,7 @@
 """The main job, smaller, with kafkajs, whose members all use its round robin."""
 
 from harness import toolchain
-from harness.main_job import Client, MainJob, create_topic
+from harness.main_job import Client, MainJob, create_topic, offsets_by_librdkafka
 
 RECORDS = 6_000
 
@@ -25,4 +25,4 @@ def client(modules):
             "--first", str(first), "--count", str(count), "--rate", str(rate), "--name", name,
         ]  # fmt: skip
 
-    return Client(member, feeder)
+    return Client(member, feeder, offsets_by_librdkafka(toolchain.python()))

@@ -1,7 +1,7 @@
 """The main job, smaller, with the clients of Python: librdkafka (confluent-kafka), kafka-python and aiokafka."""
 
 from harness import toolchain
-from harness.main_job import Client, MainJob, create_topic
+from harness.main_job import Client, MainJob, create_topic, offsets_by_librdkafka
 
 RECORDS = 12_000
 JOBS = (
@@ -34,4 +34,4 @@ def client(python, library):
             "--first", str(first), "--count", str(count), "--rate", str(rate), "--name", name,
         ]  # fmt: skip
 
-    return Client(member, feeder)
+    return Client(member, feeder, offsets_by_librdkafka(python))
