@@ -7,10 +7,10 @@
 //!   client goes away;
 //! - `awaited_with_slot`: the same, but it fills its `ReplySlot` itself, because it answers with parts of files;
 //! - `deferred`: `fn handle(&Arc<Broker>, &Ctx, Request, ReplySlot)`; the slot is filled later from any thread;
-//! - `parked`: as `deferred`, but the answer may take minutes.
+//! - `pipelined`: as `deferred`, for what is asked often and answered briefly.
 //!
-//! Only behind a `deferred` request does its connection take the next one before the answer is out; all others have
-//! the connection to themselves (CG-68).
+//! Only behind a `pipelined` request does its connection take the next one before the answer is out; all others have
+//! the connection to themselves, as in Kafka (CG-68). So a client that asks and does not read costs little.
 
 pub mod docs;
 
@@ -45,7 +45,6 @@ use kaas_wire::{DecodeError, Message, Reader};
 
 use crate::connection::{Progress, ReplySlot, Service, Turn};
 use crate::handlers;
-use crate::server::ConnectionLimits;
 use crate::{Broker, Ctx};
 
 /// A served API.
@@ -95,7 +94,7 @@ macro_rules! apis {
 }
 
 macro_rules! turn {
-    (deferred) => {
+    (pipelined) => {
         Turn::Pipelined
     };
     ($other:ident) => {
@@ -121,24 +120,24 @@ macro_rules! call {
             $handle(&broker, &ctx, $request, $reply).await;
         })))
     }};
-    ($deferred_or_parked:ident, $handle:path, $broker:ident, $ctx:ident, $request:ident, $reply:ident) => {{
+    ($deferred_or_pipelined:ident, $handle:path, $broker:ident, $ctx:ident, $request:ident, $reply:ident) => {{
         $handle($broker, $ctx, $request, $reply);
         Ok(Progress::Taken)
     }};
 }
 
 apis! {
-    produce: ProduceRequest, deferred;
+    produce: ProduceRequest, pipelined;
     fetch: FetchRequest, awaited_with_slot;
     list_offsets: ListOffsetsRequest, answers;
     metadata: MetadataRequest, awaited;
-    offset_commit: OffsetCommitRequest, deferred;
+    offset_commit: OffsetCommitRequest, pipelined;
     offset_fetch: OffsetFetchRequest, deferred;
     find_coordinator: FindCoordinatorRequest, answers;
-    join_group: JoinGroupRequest, parked;
-    heartbeat: HeartbeatRequest, deferred;
+    join_group: JoinGroupRequest, deferred;
+    heartbeat: HeartbeatRequest, pipelined;
     leave_group: LeaveGroupRequest, deferred;
-    sync_group: SyncGroupRequest, parked;
+    sync_group: SyncGroupRequest, deferred;
     describe_groups: DescribeGroupsRequest, deferred;
     list_groups: ListGroupsRequest, deferred;
     api_versions: ApiVersionsRequest, answers;
@@ -164,12 +163,12 @@ fn decode<M: Message>(
 }
 
 impl Service for Broker {
-    fn connection_limits(&self, ip: IpAddr) -> ConnectionLimits {
-        let config = self.config.load();
-        ConnectionLimits {
-            total: usize::try_from(config.max_connections).unwrap_or(0),
-            of_this_address: usize::try_from(config.connection_limit(ip)).unwrap_or(0),
-        }
+    fn max_connections(&self) -> usize {
+        usize::try_from(self.config.load().max_connections).unwrap_or(0)
+    }
+
+    fn max_connections_from(&self, ip: IpAddr) -> usize {
+        usize::try_from(self.config.load().connection_limit(ip)).unwrap_or(0)
     }
 
     fn turn(&self, api_key: i16, version: i16) -> Option<Turn> {

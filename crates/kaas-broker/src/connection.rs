@@ -19,6 +19,7 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
+use kaas_wire::api_key::ApiKey;
 use kaas_wire::header::{HeaderError, RequestHeader, decode_request_header};
 use kaas_wire::{DecodeError, Reader};
 use tokio::io::{AsyncRead, AsyncReadExt, ReadBuf};
@@ -29,7 +30,7 @@ use tracing::{debug, warn};
 use self::answers::{Answers, Opening, Standing};
 pub use self::answers::{FileRegion, ReplySlot, Turn, together};
 use crate::Ctx;
-use crate::server::{ConnectionLimits, Listener, Registration, Shared};
+use crate::server::{Listener, Registration, Shared};
 
 /// What a thread reads into.
 const READ_BUFFER: usize = 64 * 1024;
@@ -79,8 +80,11 @@ impl ConnectionInfo {
 
 /// What a server serves.
 pub trait Service: Send + Sync + 'static {
-    /// Asked when a connection comes in.
-    fn connection_limits(&self, ip: IpAddr) -> ConnectionLimits;
+    /// How many connections may be open: further ones wait to be accepted until one closes.
+    fn max_connections(&self) -> usize;
+
+    /// How many of them may come from one address: further ones are closed at once.
+    fn max_connections_from(&self, ip: IpAddr) -> usize;
 
     /// How requests of this key and version take turns; `None` if it is not served.
     fn turn(&self, api_key: i16, version: i16) -> Option<Turn>;
@@ -163,7 +167,8 @@ impl fmt::Display for Offence {
             Offence::NotServed { api_key, version } => {
                 write!(
                     f,
-                    "it asks for api key {api_key} in version {version}, which is not served"
+                    "it asks for {} ({api_key}) in version {version}, which is not served",
+                    ApiKey(*api_key)
                 )
             }
             Offence::Body {
@@ -173,7 +178,8 @@ impl fmt::Display for Offence {
             } => {
                 write!(
                     f,
-                    "its request for api key {api_key} in version {version} does not decode: {error}"
+                    "its request for {} ({api_key}) in version {version} does not decode: {error}",
+                    ApiKey(*api_key)
                 )
             }
         }
@@ -418,16 +424,6 @@ impl<S: Service> Connection<S> {
             Ok(_) => true,
             Err(current) => current == id,
         }
-    }
-
-    fn give_overdraft(&self) {
-        // Someone else's overdraft is left alone.
-        let _ = self.shared.overdraft.compare_exchange(
-            self.answers.id,
-            0,
-            Ordering::Relaxed,
-            Ordering::Relaxed,
-        );
     }
 
     fn give_back_buffer(&mut self) {
@@ -693,6 +689,9 @@ impl<S: Service> Connection<S> {
             self.answers.close();
             return Next::End(end);
         }
+        if self.answers.is_stopping() {
+            return Next::End(End::Stopping);
+        }
         // What the handler has sent may have left something to write.
         self.take(&[])
     }
@@ -795,8 +794,21 @@ impl<S: Service> Connection<S> {
     }
 }
 
+impl<S> Connection<S> {
+    fn give_overdraft(&self) {
+        // Someone else's overdraft is left alone.
+        let _ = self.shared.overdraft.compare_exchange(
+            self.answers.id,
+            0,
+            Ordering::Relaxed,
+            Ordering::Relaxed,
+        );
+    }
+}
+
 impl<S> Drop for Connection<S> {
     fn drop(&mut self) {
+        self.give_overdraft();
         let quota = &self.shared.request_bytes;
         let waiting = self.next.as_ref().map_or(0, |request| request.charge);
         if self.held + waiting > 0 {

@@ -140,7 +140,7 @@ impl Server {
     }
 }
 
-/// Bounds of a server. All but the last two concern requests from their first byte to their answer.
+/// Bounds of a server. Those on requests count from the first byte to the answer.
 #[derive(Clone, Debug)]
 pub struct Limits {
     pub frame: usize,
@@ -168,15 +168,6 @@ impl Default for Limits {
             idle_ms: Some(600_000),
         }
     }
-}
-
-/// How many connections there may be.
-#[derive(Clone, Copy, Debug)]
-pub struct ConnectionLimits {
-    /// Further connections wait to be accepted until one closes.
-    pub total: usize,
-    /// Further connections from the address are closed at once.
-    pub of_this_address: usize,
 }
 
 /// Who counts what the server does.
@@ -317,8 +308,7 @@ async fn accept<S: Service>(
         let mut one_closed = std::pin::pin!(shared.closed.notified());
         one_closed.as_mut().enable();
         let open = shared.registry.lock().connections.len();
-        let limits = service.connection_limits(IpAddr::from([0, 0, 0, 0]));
-        if open >= limits.total {
+        if open >= service.max_connections() {
             tokio::select! {
                 biased;
                 _ = stopped.changed() => return,
@@ -367,12 +357,13 @@ fn welcome<S: Service>(
     shared: &Arc<Shared>,
 ) {
     let ip = peer.ip().to_canonical();
-    // A socket that refuses the option is about to fail in a way that its reader sees.
+    // A socket that refuses an option is about to fail in a way that its reader sees.
     let _ = stream.set_nodelay(true);
+    let _ = rustix::net::sockopt::set_socket_keepalive(&stream, true);
     let (reader, writer) = stream.into_split();
     let mut registry = shared.registry.lock();
     let of_address = registry.by_address.get(&ip).copied().unwrap_or(0);
-    if of_address >= service.connection_limits(ip).of_this_address {
+    if of_address >= service.max_connections_from(ip) {
         drop(registry);
         shared.meter.connection_refused();
         if let Some(left_out) = shared.may_complain() {

@@ -177,7 +177,7 @@ impl Drop for ReplySlot {
 thread_local! {
     static ENCODER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 
-    /// Connections written to when the thread's `together` ends; `None` outside of it.
+    /// Connections written to when the thread's `together` ends.
     static TOGETHER: RefCell<Vec<Arc<Answers>>> = const { RefCell::new(Vec::new()) };
     static IN_TOGETHER: Cell<bool> = const { Cell::new(false) };
 }
@@ -395,11 +395,11 @@ impl Answers {
         let state = &mut *guard;
         let blocked = match opening.turn {
             _ if state.alone => true,
-            Turn::Alone => !state.slots.is_empty(),
+            Turn::Alone => !state.slots.is_empty() || !state.outbox.is_empty(),
             Turn::Pipelined => {
-                state.slots.len() >= limits.requests_in_flight_per_connection
-                    || (state.charged > limits.request_memory_per_connection
-                        && !state.slots.is_empty())
+                let is_full = state.slots.len() >= limits.requests_in_flight_per_connection;
+                let holds_much = state.charged > limits.request_memory_per_connection;
+                is_full || (holds_much && !state.slots.is_empty())
             }
         };
         if blocked || state.unsent > limits.response_memory_per_connection {

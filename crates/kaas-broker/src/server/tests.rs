@@ -14,6 +14,7 @@ use kaas_wire::messages::fetch::{
 };
 use kaas_wire::messages::heartbeat::{HeartbeatRequest, HeartbeatResponse};
 use kaas_wire::messages::join_group::{JoinGroupRequest, JoinGroupResponse};
+use kaas_wire::messages::list_offsets::{ListOffsetsRequest, ListOffsetsResponse};
 use kaas_wire::messages::metadata::MetadataRequest;
 use kaas_wire::messages::produce::ProduceRequest;
 use kaas_wire::{DecodeError, Message, Reader, Records, Writer};
@@ -33,18 +34,24 @@ impl Meter for NoMeter {
 }
 
 /// Heartbeat and Produce are pipelined and JoinGroup goes alone, all three answered by the test; Fetch is answered at
-/// once with `records`; Metadata is a handler that never ends.
+/// once with `records`; ListOffsets is a handler that ends when it may, Metadata one that never does.
 struct TestService {
-    limits: Mutex<ConnectionLimits>,
+    max_connections: AtomicUsize,
+    max_connections_from_one: AtomicUsize,
     slots: UnboundedSender<ReplySlot>,
     records: Mutex<(Records, Vec<FileRegion>)>,
     fetches: AtomicUsize,
     running: Arc<()>,
+    may_end: Arc<Notify>,
 }
 
 impl Service for TestService {
-    fn connection_limits(&self, _: IpAddr) -> ConnectionLimits {
-        *self.limits.lock()
+    fn max_connections(&self) -> usize {
+        self.max_connections.load(Ordering::SeqCst)
+    }
+
+    fn max_connections_from(&self, _: IpAddr) -> usize {
+        self.max_connections_from_one.load(Ordering::SeqCst)
     }
 
     fn turn(&self, api_key: i16, version: i16) -> Option<Turn> {
@@ -54,9 +61,11 @@ impl Service for TestService {
         }
         match api_key {
             ApiKey::HEARTBEAT | ApiKey::PRODUCE => Some(Turn::Pipelined),
-            ApiKey::JOIN_GROUP | ApiKey::FETCH | ApiKey::METADATA | ApiKey::API_VERSIONS => {
-                Some(Turn::Alone)
-            }
+            ApiKey::JOIN_GROUP
+            | ApiKey::FETCH
+            | ApiKey::LIST_OFFSETS
+            | ApiKey::METADATA
+            | ApiKey::API_VERSIONS => Some(Turn::Alone),
             _ => None,
         }
     }
@@ -83,6 +92,13 @@ impl Service for TestService {
                 self.fetches.fetch_add(1, Ordering::SeqCst);
                 let (records, files) = self.records.lock().clone();
                 reply.send_with_files(&fetched(records), files);
+            }
+            ApiKey::LIST_OFFSETS => {
+                let may_end = self.may_end.clone();
+                return Ok(Progress::Running(Box::pin(async move {
+                    may_end.notified().await;
+                    reply.send(&ListOffsetsResponse::default());
+                })));
             }
             ApiKey::METADATA => {
                 let running = self.running.clone();
@@ -123,14 +139,13 @@ impl Tested {
     async fn new(limits: Limits) -> Tested {
         let (sender, slots) = unbounded_channel();
         let service = Arc::new(TestService {
-            limits: Mutex::new(ConnectionLimits {
-                total: 1000,
-                of_this_address: 1000,
-            }),
+            max_connections: AtomicUsize::new(1000),
+            max_connections_from_one: AtomicUsize::new(1000),
             slots: sender,
             records: Mutex::default(),
             fetches: AtomicUsize::new(0),
             running: Arc::new(()),
+            may_end: Arc::default(),
         });
         let clock = Clock::manual(0);
         let bound = Bound::bind("127.0.0.1:0", None).await.unwrap();
@@ -467,11 +482,7 @@ async fn a_connection_is_not_idle_while_its_request_is_parked() {
 
 #[tokio::test]
 async fn a_client_that_does_not_read_is_not_read_either() {
-    let tested = Tested::new(Limits {
-        response_memory_per_connection: 4 * MIB,
-        ..Limits::default()
-    })
-    .await;
+    let tested = Tested::new(Limits::default()).await;
     *tested.service.records.lock() = (Records::Inline(Bytes::from(vec![7; MIB])), Vec::new());
     let mut client = tested.client().await;
     for id in 0..100 {
@@ -481,12 +492,48 @@ async fn a_client_that_does_not_read_is_not_read_either() {
         .until(|shared| shared.all().iter().any(|one| one.waits()))
         .await;
     let unsent = tested.server.shared.all()[0].unsent();
-    assert!((4 * MIB..6 * MIB).contains(&unsent), "{unsent} bytes wait");
+    assert!(unsent < MIB + 1000, "{unsent} bytes wait");
     assert!(tested.service.fetches.load(Ordering::SeqCst) < 100);
     for id in 0..100 {
         assert_eq!(client.answer(ApiKey::FETCH, 12).await, Some(id));
     }
     assert_eq!(tested.server.shared.all()[0].unsent(), 0);
+}
+
+#[tokio::test]
+async fn a_client_that_pipelines_and_does_not_read_is_not_read_either() {
+    let mut tested = Tested::new(Limits {
+        response_memory_per_connection: 2 * MIB,
+        requests_in_flight_per_connection: 2,
+        ..Limits::default()
+    })
+    .await;
+    let big = fetched(Records::Inline(Bytes::from(vec![7; MIB])));
+    let mut client = tested.client().await;
+    let requests: Vec<u8> = (0..100).flat_map(heartbeat).collect();
+    client.send(&requests).await;
+    let mut answered = 0;
+    loop {
+        tested.slot().await.send(&big);
+        answered += 1;
+        if tested.server.shared.all()[0].unsent() > 2 * MIB {
+            break;
+        }
+    }
+    while let Ok(slot) = tested.slots.try_recv() {
+        slot.send(&big);
+        answered += 1;
+    }
+    for _ in 0..20 {
+        tokio::task::yield_now().await;
+    }
+    assert!(tested.slots.try_recv().is_err());
+    for id in 0..100 {
+        if id >= answered {
+            tested.slot().await.send(&big);
+        }
+        assert_eq!(client.heartbeat_answer().await, Some(id));
+    }
 }
 
 #[tokio::test]
@@ -612,7 +659,8 @@ async fn an_abandoned_request_closes_behind_the_answers_before_it() {
 #[tokio::test]
 async fn a_connection_over_the_total_waits_and_one_over_its_address_is_closed() {
     let tested = Tested::new(Limits::default()).await;
-    tested.service.limits.lock().total = 2;
+    let limits = &tested.service;
+    limits.max_connections.store(2, Ordering::SeqCst);
     let ask = frame(&ApiVersionsRequest::default(), 2, 1);
     let mut first = tested.client().await;
     first.send(&ask).await;
@@ -628,10 +676,8 @@ async fn a_connection_over_the_total_waits_and_one_over_its_address_is_closed() 
     assert_eq!(tested.server.connections(), 2);
     drop(first);
     assert_eq!(third.answer(ApiKey::API_VERSIONS, 2).await, Some(1));
-    *tested.service.limits.lock() = ConnectionLimits {
-        total: 1000,
-        of_this_address: 2,
-    };
+    limits.max_connections.store(1000, Ordering::SeqCst);
+    limits.max_connections_from_one.store(2, Ordering::SeqCst);
     drop(second);
     tested.until(|shared| shared.all().len() == 1).await;
     let mut fourth = tested.client().await;
@@ -725,6 +771,34 @@ async fn when_memory_is_short_one_request_at_a_time_still_completes() {
 }
 
 #[tokio::test]
+async fn a_client_that_goes_gives_back_the_memory_of_half_a_request() {
+    let mut tested = Tested::new(Limits {
+        request_memory: 200 * 1024,
+        ..Limits::default()
+    })
+    .await;
+    for _ in 0..3 {
+        let mut client = tested.client().await;
+        client.send(&padded_heartbeat(MIB, 1)[..600 * 1024]).await;
+        tested
+            .until(|shared| shared.overdraft.load(Ordering::Relaxed) > 0)
+            .await;
+        drop(client);
+        tested
+            .until(|shared| shared.request_bytes.left() == 200 * 1024)
+            .await;
+    }
+    let mut client = tested.client().await;
+    let big = padded_heartbeat(MIB, 1);
+    let sending = tokio::spawn(async move {
+        client.send(&big).await;
+        client.heartbeat_answer().await
+    });
+    answer(tested.slot().await);
+    assert_eq!(sending.await.unwrap(), Some(1));
+}
+
+#[tokio::test]
 async fn who_holds_memory_and_sends_nothing_gives_way_when_it_is_short() {
     let mut tested = Tested::new(Limits {
         request_memory: 200 * 1024,
@@ -772,6 +846,32 @@ async fn a_graceful_stop_answers_what_was_taken_and_takes_no_more() {
     let mut slots = stopping.await.unwrap();
     assert!(slots.try_recv().is_err(), "nothing is taken after the stop");
     assert!(TcpStream::connect(address).await.is_err());
+}
+
+#[tokio::test]
+async fn a_graceful_stop_lets_a_handler_end() {
+    let tested = Tested::new(Limits::default()).await;
+    let mut client = tested.client().await;
+    let requests = [frame(&ListOffsetsRequest::default(), 7, 1), heartbeat(2)].concat();
+    client.send(&requests).await;
+    tested
+        .until(|shared| {
+            shared
+                .all()
+                .iter()
+                .any(|one| one.standing().unanswered == 1)
+        })
+        .await;
+    let may_end = tested.service.may_end.clone();
+    let stopping = tokio::spawn(async move { tested.server.stop(Duration::from_secs(5)).await });
+    for _ in 0..20 {
+        tokio::task::yield_now().await;
+    }
+    may_end.notify_one();
+    assert_eq!(client.answer(ApiKey::LIST_OFFSETS, 7).await, Some(1));
+    assert!(client.is_closed().await);
+    drop(client);
+    stopping.await.unwrap();
 }
 
 #[tokio::test]
