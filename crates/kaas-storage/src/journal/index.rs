@@ -12,7 +12,10 @@ use super::record::{Extent, Kind, Revision, records};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carry {
     Document,
-    Removed,
+    /// The key need not be in memory any more, so here is its revision.
+    Removed {
+        revision: Revision,
+    },
 }
 
 pub(crate) struct TrimIndex {
@@ -54,14 +57,14 @@ impl Key {
     }
 
     fn needs(&self, segment: u64, journals_named: bool) -> Option<Carry> {
-        let (kind, _) = self.last?;
+        let (kind, revision) = self.last?;
         let holds = self.whole == Some(segment) || self.deltas.first() == Some(&segment);
         let removed = kind == Kind::Removed;
         if !holds || (self.is_file_current() && !(removed && journals_named)) {
             return None;
         }
         Some(if removed {
-            Carry::Removed
+            Carry::Removed { revision }
         } else {
             Carry::Document
         })
@@ -325,7 +328,10 @@ mod tests {
     #[test]
     fn a_removed_is_carried_on_until_its_file_is_gone() {
         let mut index = index(&[&[(Document, "a", 1), (Removed, "a", 2)], &[]]);
-        assert_eq!(needed(&index, 1, false), [("a", Carry::Removed)]);
+        assert_eq!(
+            needed(&index, 1, false),
+            [("a", Carry::Removed { revision: rev(2) })]
+        );
         index.file_is("a", rev(2));
         assert_eq!(needed(&index, 1, false), []);
     }
@@ -339,7 +345,10 @@ mod tests {
         ]);
         index.file_is("a", rev(1));
         index.file_is("b", rev(3));
-        assert_eq!(needed(&index, 1, true), [("a", Carry::Removed)]);
+        assert_eq!(
+            needed(&index, 1, true),
+            [("a", Carry::Removed { revision: rev(1) })]
+        );
         assert_eq!(needed(&index, 1, false), []);
         // A current document needs no such thing: its file says it.
         assert_eq!(needed(&index, 2, true), []);

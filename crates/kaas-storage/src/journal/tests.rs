@@ -13,6 +13,8 @@ use crate::session::{self, SessionKind};
 use crate::volume::faulty::{Fault, FaultyVolume};
 use crate::volume::memory::MemoryVolume;
 
+mod histories;
+
 const TERM: u64 = 5;
 
 fn memory() -> MemoryVolume {
@@ -41,7 +43,10 @@ struct Fixture {
 impl Fixture {
     fn start(volume: Arc<dyn Volume>, segment_bytes: u64) -> Fixture {
         let session = Session::create(volume, SessionKind::Broker, 1, Uuid::from_u128(1)).unwrap();
-        let session = Arc::new(session);
+        Fixture::over(Arc::new(session), segment_bytes)
+    }
+
+    fn over(session: Arc<Session>, segment_bytes: u64) -> Fixture {
         let (send, finished) = channel();
         // The test may have stopped listening.
         let finish = Box::new(move |batch| drop(send.send(batch)));
@@ -354,7 +359,7 @@ fn the_oldest_segment_goes_only_after_what_it_holds_is_carried_on() {
         wanted,
         [
             ("a".to_owned(), Carry::Document),
-            ("b".to_owned(), Carry::Removed)
+            ("b".to_owned(), Carry::Removed { revision: rev(2) })
         ]
     );
     let carried = [
