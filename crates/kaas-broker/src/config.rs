@@ -49,9 +49,9 @@ config_table! {
 
     // Connections and requests
     "max.connections" max_connections: i32 = i32::MAX, AtLeast(0), Dynamic,
-        "Connections open at one time; a further one is closed at once.";
+        "Connections open at one time; a further one waits to be accepted until one closes.";
     "max.connections.per.ip" max_connections_per_ip: i32 = i32::MAX, AtLeast(0), Dynamic,
-        "Connections open at one time from one address. 0 needs an override in max.connections.per.ip.overrides.";
+        "Connections open at one time from one address; a further one is closed at once. 0 needs an override in max.connections.per.ip.overrides.";
     "max.connections.per.ip.overrides" max_connections_per_ip_overrides: IpLimits = IpLimits::default(), Any, Dynamic,
         "Limits of single addresses that replace max.connections.per.ip, such as 10.0.0.1:200,::1:100.";
     "connections.max.idle.ms" connections_max_idle_ms: i64 = 600_000, Any, ReadOnly,
