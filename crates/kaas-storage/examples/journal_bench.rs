@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
+use kaas_storage::journal::replay::Replay;
 use kaas_storage::journal::{Journal, Kind, Revision, TrimLimit, encode};
 use kaas_storage::layout;
 use kaas_storage::session::{Session, SessionKind};
@@ -22,8 +23,12 @@ const PAYLOAD: [u8; 120] = [b'x'; 120];
 fn main() {
     let mut arguments = std::env::args().skip(1);
     let temporary = tempfile::tempdir().expect("a temporary directory");
-    let directory = arguments.next().map_or(temporary.path().to_owned(), PathBuf::from);
-    let seconds = arguments.next().map_or(3, |text| text.parse().expect("seconds"));
+    let directory = arguments
+        .next()
+        .map_or(temporary.path().to_owned(), PathBuf::from);
+    let seconds = arguments
+        .next()
+        .map_or(3, |text| text.parse().expect("seconds"));
 
     let volume = Arc::new(DiskVolume::open(&directory).expect("a usable directory"));
     layout::create(&*volume).expect("the layout");
@@ -38,7 +43,13 @@ fn main() {
     let mut records = Vec::new();
     let mut waiters = Vec::new();
     for slot in 0..IN_FLIGHT {
-        encode(&mut records, Kind::Document, &keys[slot % GROUPS], revisions[slot % GROUPS], &PAYLOAD);
+        encode(
+            &mut records,
+            Kind::Document,
+            &keys[slot % GROUPS],
+            revisions[slot % GROUPS],
+            &PAYLOAD,
+        );
         waiters.push(slot);
     }
     journal.submit(&records, &mut waiters);
@@ -59,7 +70,13 @@ fn main() {
         for slot in batch.waiters {
             let group = slot % GROUPS;
             revisions[group] = revisions[group].next();
-            encode(&mut records, Kind::Offsets, &keys[group], revisions[group], &PAYLOAD);
+            encode(
+                &mut records,
+                Kind::Offsets,
+                &keys[group],
+                revisions[group],
+                &PAYLOAD,
+            );
             waiters.push(slot);
             journal.file_is(&keys[group], revisions[group]);
         }
@@ -70,7 +87,12 @@ fn main() {
     }
     let elapsed = start.elapsed().as_secs_f64();
     let cpu = std::fs::read_to_string("/proc/self/stat").expect("procfs");
-    let ticks: u64 = cpu.split(' ').skip(13).take(2).map(|ticks| ticks.parse::<u64>().expect("a number")).sum();
+    let ticks: u64 = cpu
+        .split(' ')
+        .skip(13)
+        .take(2)
+        .map(|ticks| ticks.parse::<u64>().expect("a number"))
+        .sum();
     println!(
         "{:.0} batches/s, {:.0} commits/s, {:.1} commits a batch, {:.1} us CPU a batch, {} MiB of journal",
         batches as f64 / elapsed,
@@ -78,5 +100,13 @@ fn main() {
         commits as f64 / batches as f64,
         ticks as f64 * 10_000.0 / batches as f64,
         journal.total_bytes() >> 20,
+    );
+
+    let start = Instant::now();
+    let replay = Replay::read(vec![journal.read_back()]);
+    println!(
+        "read back {} keys in {} ms",
+        replay.keys().len(),
+        start.elapsed().as_millis()
     );
 }

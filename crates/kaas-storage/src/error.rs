@@ -72,7 +72,7 @@ impl StorageError {
 fn is_full(error: &io::Error) -> bool {
     matches!(
         Errno::from_io_error(error),
-        Some(Errno::NOSPC | Errno::DQUOT | Errno::FBIG)
+        Some(Errno::NOSPC | Errno::DQUOT)
     )
 }
 

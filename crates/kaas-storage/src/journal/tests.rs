@@ -10,6 +10,7 @@ use super::replay::{Base, Replay, Resolved};
 use super::*;
 use crate::layout;
 use crate::session::{self, SessionKind};
+use crate::volume::DiskVolume;
 use crate::volume::faulty::{Fault, FaultyVolume};
 use crate::volume::memory::MemoryVolume;
 
@@ -123,6 +124,31 @@ fn what_was_acknowledged_is_found_after_a_fence_and_a_power_cut() {
         session::fence(&volume, broker.session.name()).unwrap();
         assert_eq!(inherited(&volume, "a"), state("doc", &["x"], 2));
     }
+}
+
+#[test]
+fn everything_works_on_a_disk() {
+    let dir = tempfile::tempdir().unwrap();
+    let volume = Arc::new(DiskVolume::open(dir.path()).unwrap());
+    layout::create(&*volume).unwrap();
+    let broker = Fixture::start(Arc::clone(&volume) as _, 1_000);
+    for n in 1..50 {
+        broker
+            .write(&record(Kind::Document, "a", n, "a document of some bytes"))
+            .unwrap();
+    }
+    assert!(broker.journal.trim(NO_LIMIT).unwrap() > 0);
+    broker.write(&record(Kind::Offsets, "a", 50, "x")).unwrap();
+    session::fence(&*volume, broker.session.name()).unwrap();
+    assert!(
+        broker
+            .write(&record(Kind::Offsets, "a", 51, "late"))
+            .is_err()
+    );
+    let Resolved::State { deltas, .. } = inherited(&*volume, "a") else {
+        panic!("the key is there")
+    };
+    assert!(deltas.first().is_some_and(|delta| delta == "x"));
 }
 
 #[test]
@@ -449,6 +475,24 @@ fn any_step() -> impl Strategy<Value = (usize, Step)> {
     (0..4usize, step)
 }
 
+/// One step of a journal that is trimmed.
+#[derive(Clone, Copy, Debug)]
+enum Move {
+    Change(usize, Step),
+    File(usize),
+    NewSegment,
+    Trim,
+}
+
+fn any_move() -> impl Strategy<Value = Move> {
+    prop_oneof![
+        4 => any_step().prop_map(|(key, step)| Move::Change(key, step)),
+        2 => (0..4usize).prop_map(Move::File),
+        2 => Just(Move::NewSegment),
+        2 => Just(Move::Trim),
+    ]
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
@@ -507,4 +551,96 @@ proptest! {
             prop_assert_eq!(replay.resolve(key, None, TERM).unwrap(), expected);
         }
     }
+
+    #[test]
+    fn trimming_never_takes_what_a_key_needs(
+        moves in prop::collection::vec(any_move(), 1..60),
+    ) {
+        const KEYS: [&str; 4] = ["a", "b", "c", "d"];
+        let session = Uuid::from_u128(1);
+        let mut index = TrimIndex::new(0);
+        let mut segments: Vec<(u64, Vec<u8>)> = Vec::new();
+        let mut files: BTreeMap<&str, Revision> = BTreeMap::new();
+        // The revision of each key, and whether it exists.
+        let mut keys: BTreeMap<&str, (Revision, bool)> = BTreeMap::new();
+        let mut n = 0;
+        for step in [Move::NewSegment].into_iter().chain(moves) {
+            match step {
+                Move::NewSegment => {
+                    let number = segments.last().map_or(1, |(number, _)| number + 1);
+                    index.seal();
+                    let earlier = index.extents();
+                    index.open(number);
+                    segments.push((number, encode_head(session, number, &earlier)));
+                }
+                Move::Change(key, step) => {
+                    let key = KEYS[key];
+                    n += 1;
+                    let known = keys.get(key).copied();
+                    let (kind, revision) = match (step, known) {
+                        (Step::Remove, _) => (Kind::Removed, rev(100 * n)),
+                        (Step::Delta, Some((revision, true))) => (Kind::Offsets, revision.next()),
+                        (Step::Document | Step::Delta, _) => (Kind::Document, rev(100 * n)),
+                    };
+                    keys.insert(key, (revision, kind != Kind::Removed));
+                    append(&mut index, &mut segments, kind, key, revision);
+                }
+                Move::File(key) => {
+                    let key = KEYS[key];
+                    let Some((revision, exists)) = keys.get(key).copied() else { continue };
+                    index.file_is(key, revision);
+                    if exists {
+                        files.insert(key, revision);
+                    } else {
+                        files.remove(key);
+                    }
+                }
+                Move::Trim => {
+                    let Some(oldest) = index.oldest_sealed() else { continue };
+                    let needed: Vec<(String, Carry)> =
+                        index.needed_of(oldest, false).map(|(key, carry)| (key.to_owned(), carry)).collect();
+                    for (key, carry) in needed {
+                        let (revision, exists) = keys[key.as_str()];
+                        let kind = if exists { Kind::Document } else { Kind::Removed };
+                        let expected = if exists { Carry::Document } else { Carry::Removed { revision } };
+                        prop_assert_eq!(carry, expected);
+                        append(&mut index, &mut segments, kind, &key, revision);
+                    }
+                    prop_assert_eq!(index.needed_of(oldest, false).count(), 0);
+                    index.trimmed(oldest);
+                    prop_assert_eq!(segments.remove(0).0, oldest);
+                }
+            }
+            let segments = segments.iter().map(|(number, bytes)| SegmentBytes {
+                number: *number,
+                path: format!("j.{number}"),
+                content: Content::Bytes(bytes.clone().into()),
+            });
+            let replay = Replay::read(vec![SessionJournal { session, segments: segments.collect() }]);
+            prop_assert_eq!(replay.damage().count(), 0);
+            for (key, (current, exists)) in &keys {
+                let found = replay.resolve(key, files.get(key).copied(), TERM).unwrap();
+                match found {
+                    Resolved::State { revision, .. } => prop_assert_eq!((revision, true), (*current, *exists)),
+                    Resolved::Removed { .. } | Resolved::Absent => prop_assert!(!exists),
+                }
+            }
+        }
+    }
+}
+
+fn append(
+    index: &mut TrimIndex,
+    segments: &mut [(u64, Vec<u8>)],
+    kind: Kind,
+    key: &str,
+    revision: Revision,
+) {
+    let mut batch = Vec::new();
+    encode(&mut batch, kind, key, revision, b"");
+    let (_, bytes) = segments.last_mut().unwrap();
+    let mark = encode_mark(Uuid::from_u128(1), bytes.len() as u64, bytes.len() as u64);
+    bytes.extend_from_slice(&mark);
+    bytes.extend_from_slice(&batch);
+    index.appended(&batch, bytes.len() as u64);
 }
