@@ -190,7 +190,7 @@ impl Field for ErrorCode {
 
     #[inline]
     fn encode(&self, writer: &mut Writer, _: Layout) {
-        writer.i16(self.0);
+        writer.error_code(*self);
     }
 
     #[inline]

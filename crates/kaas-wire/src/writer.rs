@@ -1,5 +1,6 @@
 //! Writes Kafka's primitive types into one growing buffer, with gaps for records that are sent straight from files.
 
+use crate::error_code::ErrorCode;
 use crate::reader::MAX_STRING_LEN;
 
 /// Where bytes that are not in the buffer belong: the records of [`Records::External`](crate::Records::External).
@@ -18,13 +19,14 @@ pub struct Gap {
 pub struct Writer {
     buffer: Vec<u8>,
     gaps: Vec<Gap>,
+    errors: Vec<(ErrorCode, u64)>,
 }
 
 impl Writer {
     pub fn with_capacity(capacity: usize) -> Writer {
         Writer {
             buffer: Vec::with_capacity(capacity),
-            gaps: Vec::new(),
+            ..Writer::default()
         }
     }
 
@@ -32,7 +34,7 @@ impl Writer {
     pub fn from_vec(buffer: Vec<u8>) -> Writer {
         Writer {
             buffer,
-            gaps: Vec::new(),
+            ..Writer::default()
         }
     }
 
@@ -58,10 +60,16 @@ impl Writer {
         &self.gaps
     }
 
+    /// The error codes that were written, `NONE` left out, with how often each came in a row.
+    pub fn errors(&self) -> &[(ErrorCode, u64)] {
+        &self.errors
+    }
+
     /// Forgets what was written and keeps the memory.
     pub fn clear(&mut self) {
         self.buffer.clear();
         self.gaps.clear();
+        self.errors.clear();
     }
 
     pub fn reserve(&mut self, additional: usize) {
@@ -75,6 +83,17 @@ impl Writer {
             len,
             id,
         });
+    }
+
+    pub fn error_code(&mut self, code: ErrorCode) {
+        self.i16(code.0);
+        if code.is_ok() {
+            return;
+        }
+        match self.errors.last_mut() {
+            Some((last, count)) if *last == code => *count += 1,
+            _ => self.errors.push((code, 1)),
+        }
     }
 
     pub fn raw(&mut self, bytes: &[u8]) {
@@ -185,5 +204,22 @@ pub(crate) fn length_size(length: Option<usize>, compact: bool) -> usize {
         _ if !compact => 4,
         None => 1,
         Some(length) => uvarint_size(length as u32 + 1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn error_codes_are_written_as_numbers_and_counted_but_for_none() {
+        let mut writer = Writer::default();
+        for code in [27, 27, 0, 27, -1] {
+            writer.error_code(ErrorCode(code));
+        }
+        assert_eq!(writer.as_slice(), [0, 27, 0, 27, 0, 0, 0, 27, 255, 255]);
+        assert_eq!(writer.errors(), [(ErrorCode(27), 3), (ErrorCode(-1), 1)]);
+        writer.clear();
+        assert_eq!(writer.errors(), []);
     }
 }
