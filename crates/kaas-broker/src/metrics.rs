@@ -118,19 +118,16 @@ impl Meter for Metrics {
         api.request_bytes.add(request_bytes as u64);
         api.response_bytes.add(response_bytes as u64);
     }
+
+    fn error(&self, api_key: i16, code: ErrorCode, count: u64) {
+        let slot = &self.errors[api_slot(api_key)];
+        let of_api = slot.get_or_init(|| (0..=ERRORS).map(|_| Counter::default()).collect());
+        let at = usize::try_from(i32::from(code.0) + 1).map_or(ERRORS, |at| at.min(ERRORS));
+        of_api[at].add(count);
+    }
 }
 
 impl Metrics {
-    /// An error code in an answer; `NONE` counts nothing.
-    pub fn error(&self, api_key: i16, code: ErrorCode) {
-        if code.is_ok() {
-            return;
-        }
-        let of_api = self.errors[api_slot(api_key)]
-            .get_or_init(|| (0..=ERRORS).map(|_| Counter::default()).collect());
-        of_api[usize::try_from(code.0 + 1).map_or(ERRORS, |at| at.min(ERRORS))].add(1);
-    }
-
     /// Offsets that were committed durably.
     pub fn offsets_committed(&self, partitions: usize) {
         self.offsets_committed.add(partitions as u64);
@@ -610,10 +607,8 @@ mod tests {
     #[test]
     fn error_codes_are_counted_by_api_and_name() {
         let metrics = Metrics::default();
-        metrics.error(11, ErrorCode::UNKNOWN_MEMBER_ID);
-        metrics.error(11, ErrorCode::UNKNOWN_MEMBER_ID);
-        metrics.error(0, ErrorCode::UNKNOWN_SERVER_ERROR);
-        metrics.error(0, ErrorCode::NONE);
+        metrics.error(11, ErrorCode::UNKNOWN_MEMBER_ID, 2);
+        metrics.error(0, ErrorCode::UNKNOWN_SERVER_ERROR, 1);
         let page = metrics.page(&Snapshot::default());
         has(
             &page,
@@ -760,7 +755,7 @@ mod tests {
     fn every_sample_follows_the_head_of_its_family_and_no_family_comes_twice() {
         let metrics = Metrics::default();
         metrics.answered(8, 9, 1, 1, 1);
-        metrics.error(8, ErrorCode::ILLEGAL_GENERATION);
+        metrics.error(8, ErrorCode::ILLEGAL_GENERATION, 1);
         let snapshot = Snapshot {
             brokers: vec![(0, "a:1".to_owned())],
             topics: vec![("t".into(), 1)],

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use fnv::FnvHashMap;
+use kaas_wire::ErrorCode;
 use parking_lot::Mutex;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, watch};
@@ -178,6 +179,8 @@ pub trait Meter: Send + Sync + 'static {
     fn connection_refused(&self) {}
     /// Closed for what it sent.
     fn protocol_error(&self) {}
+    /// An error code that came `count` times in an answer.
+    fn error(&self, _api_key: i16, _code: ErrorCode, _count: u64) {}
     /// `response_bytes` is 0 if no answer was sent.
     fn answered(
         &self,

@@ -103,6 +103,10 @@ impl ReplySlot {
                     Cut { at: gap.at, region }
                 })
                 .collect();
+            for (code, count) in writer.errors() {
+                let meter = &self.answers.shared.meter;
+                meter.error(self.api_key, *code, *count);
+            }
             let mut frame = writer.into_vec();
             let in_files: usize = cuts.iter().map(|cut| cut.region.len).sum();
             let len = frame.len() + in_files - 4;
