@@ -51,7 +51,10 @@ pub struct LogError {
 
 impl LogError {
     pub(crate) fn new(code: ErrorCode, message: impl Into<String>) -> LogError {
-        LogError { code, message: message.into() }
+        LogError {
+            code,
+            message: message.into(),
+        }
     }
 
     fn closed() -> LogError {
@@ -61,8 +64,15 @@ impl LogError {
 
 impl From<StorageError> for LogError {
     fn from(error: StorageError) -> LogError {
-        let code = if error.is_fenced() { ErrorCode::NOT_LEADER_OR_FOLLOWER } else { ErrorCode::KAFKA_STORAGE_ERROR };
-        LogError { code, message: error.to_string() }
+        let code = if error.is_fenced() {
+            ErrorCode::NOT_LEADER_OR_FOLLOWER
+        } else {
+            ErrorCode::KAFKA_STORAGE_ERROR
+        };
+        LogError {
+            code,
+            message: error.to_string(),
+        }
     }
 }
 
@@ -173,6 +183,7 @@ struct Writer {
     cuts: Vec<i64>,
     /// Segment files that hold nothing live and are still to be retired.
     dead: Vec<String>,
+    dir_is_durable: bool,
     closed: bool,
     /// Records appended since the last flush, and when the first of them came.
     unflushed: u64,
@@ -221,7 +232,9 @@ impl View {
 
     /// The base of the segment after `at`: what a segment holds from there on is dead.
     fn limit_of(&self, at: usize) -> i64 {
-        self.segments.get(at + 1).map_or(i64::MAX, |next| next.name.base)
+        self.segments
+            .get(at + 1)
+            .map_or(i64::MAX, |next| next.name.base)
     }
 }
 
@@ -261,10 +274,14 @@ impl Log {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
             Err(error) => return Err(StorageError::from_io("list", dir, error)),
         };
-        let found = entries.into_iter().filter_map(|entry| Some((SegmentName::parse(&entry.name)?, entry.len)));
+        let found = entries
+            .into_iter()
+            .filter_map(|entry| Some((SegmentName::parse(&entry.name)?, entry.len)));
         let (live, dead) = live_segments(found.collect());
-        let segments: Vec<Arc<Segment>> =
-            live.into_iter().map(|(name, len)| Arc::new(Segment::listed(dir, name, len))).collect();
+        let segments: Vec<Arc<Segment>> = live
+            .into_iter()
+            .map(|(name, len)| Arc::new(Segment::listed(dir, name, len)))
+            .collect();
         Ok(Log {
             volume,
             session,
@@ -279,7 +296,11 @@ impl Log {
                 durable: 0,
                 pending: VecDeque::new(),
                 cuts: Vec::new(),
-                dead: dead.into_iter().map(|name| format!("{dir}/{name}")).collect(),
+                dead: dead
+                    .into_iter()
+                    .map(|name| format!("{dir}/{name}"))
+                    .collect(),
+                dir_is_durable: !segments.is_empty(),
                 closed: false,
                 unflushed: 0,
                 unflushed_since_ms: None,
@@ -326,7 +347,12 @@ impl Log {
 
     /// Bytes of its segments; known without reading it.
     pub fn size(&self) -> u64 {
-        self.view.read().segments.iter().map(|segment| segment.size()).sum()
+        self.view
+            .read()
+            .segments
+            .iter()
+            .map(|segment| segment.size())
+            .sum()
     }
 
     /// Appends one batch of a client, in the page cache. The flusher makes it durable and visible.
@@ -344,7 +370,10 @@ impl Log {
                 log_append_time_ms: duplicate.max_timestamp,
                 log_start_offset: self.view.read().start,
                 duplicate: true,
-                flush_point: FlushPoint { end_offset: duplicate.last_offset + 1, cuts: writer.cuts.len() },
+                flush_point: FlushPoint {
+                    end_offset: duplicate.last_offset + 1,
+                    cuts: writer.cuts.len(),
+                },
                 flush_is_due: false,
             });
         }
@@ -352,17 +381,28 @@ impl Log {
             TimestampType::CreateTime => -1,
             TimestampType::LogAppendTime => batch.header.max_timestamp,
         };
-        let base_offset = self.write(&mut writer, &config, batch, options.now_ms, |producers, base_offset| {
-            producer.map(|producer| producers.append(&producer, base_offset))
-        });
-        let appended = base_offset.map(|base_offset| self.appended(&writer, &config, base_offset, log_append_time_ms));
+        let base_offset = self.write(
+            &mut writer,
+            &config,
+            batch,
+            options.now_ms,
+            |producers, base_offset| {
+                producer.map(|producer| producers.append(&producer, base_offset))
+            },
+        );
+        let appended = base_offset
+            .map(|base_offset| self.appended(&writer, &config, base_offset, log_append_time_ms));
         self.release(writer);
         appended
     }
 
     /// Appends the marker that ends a producer's transaction here (WriteTxnMarkers). `strict` is what transaction
     /// version 2 asks for.
-    pub fn append_marker(&self, marker: TransactionMarker, now_ms: i64) -> Result<Appended, LogError> {
+    pub fn append_marker(
+        &self,
+        marker: TransactionMarker,
+        now_ms: i64,
+    ) -> Result<Appended, LogError> {
         let config = self.config();
         let mut writer = self.writer()?;
         let end = Marker {
@@ -374,22 +414,36 @@ impl Log {
         };
         writer.producers.check_marker(&end, marker.strict)?;
         let batch = validate::marker_batch(&end);
-        let base_offset = self.write(&mut writer, &config, batch, now_ms, |producers, base_offset| {
-            Some(producers.end_transaction(&end, base_offset))
-        });
-        let appended = base_offset.map(|base_offset| self.appended(&writer, &config, base_offset, now_ms));
+        let base_offset = self.write(
+            &mut writer,
+            &config,
+            batch,
+            now_ms,
+            |producers, base_offset| Some(producers.end_transaction(&end, base_offset)),
+        );
+        let appended =
+            base_offset.map(|base_offset| self.appended(&writer, &config, base_offset, now_ms));
         self.release(writer);
         appended
     }
 
-    fn appended(&self, writer: &Writer, config: &LogConfig, base_offset: i64, log_append_time_ms: i64) -> Appended {
+    fn appended(
+        &self,
+        writer: &Writer,
+        config: &LogConfig,
+        base_offset: i64,
+        log_append_time_ms: i64,
+    ) -> Appended {
         Appended {
             base_offset,
             last_offset: writer.end - 1,
             log_append_time_ms,
             log_start_offset: self.view.read().start,
             duplicate: false,
-            flush_point: FlushPoint { end_offset: writer.end, cuts: writer.cuts.len() },
+            flush_point: FlushPoint {
+                end_offset: writer.end,
+                cuts: writer.cuts.len(),
+            },
             flush_is_due: writer.unflushed >= config.flush_messages,
         }
     }
@@ -403,23 +457,32 @@ impl Log {
         now_ms: i64,
         take_in: impl FnOnce(&mut Producers, i64) -> Option<ProducerUndo>,
     ) -> Result<i64, LogError> {
-        if writer.active.as_ref().is_none_or(|active| self.must_roll(active, &batch.header, config, now_ms)) {
+        if writer
+            .active
+            .as_ref()
+            .is_none_or(|active| self.must_roll(active, &batch.header, config, now_ms))
+        {
             self.new_segment(writer, config, now_ms)?;
         }
         let active = writer.active.as_ref().expect("a new segment is active");
         let segment = active.segment.clone();
-        let facts_before = segment.known_facts().expect("the facts of an active segment are known");
+        let facts_before = segment
+            .known_facts()
+            .expect("the facts of an active segment are known");
         let base_offset = writer.end;
         batch::set_base_offset(&mut batch.head, base_offset);
         batch::set_partition_leader_epoch(&mut batch.head, self.leader_epoch);
         let head_at = facts_before.size;
-        let written = active
-            .file
-            .write_at(&batch.head, head_at)
-            .and_then(|()| active.file.write_at(&batch.body, head_at + batch.head.len() as u64));
+        let written = active.file.write_at(&batch.head, head_at).and_then(|()| {
+            active
+                .file
+                .write_at(&batch.body, head_at + batch.head.len() as u64)
+        });
         if let Err(error) = written {
             // What was written of it lies above the end and is dead once the next segment begins there.
-            let error = self.session.own_file_failed("append to", &segment.path, error);
+            let error = self
+                .session
+                .own_file_failed("append to", &segment.path, error);
             tracing::error!(dir = self.dir, %error, "an append failed; its segment is sealed");
             writer.active = None;
             return Err(error.into());
@@ -430,7 +493,11 @@ impl Log {
         writer.unflushed += batch.header.record_count.max(0) as u64;
         writer.unflushed_since_ms.get_or_insert(now_ms);
         writer.bytes_since_checkpoint += batch.header.total_len() as u64;
-        writer.pending.push_back(Pending { base_offset, facts_before, producer });
+        writer.pending.push_back(Pending {
+            base_offset,
+            facts_before,
+            producer,
+        });
         self.view.write().end = writer.end;
         if !config.flushes_every_append() {
             self.advance(writer, writer.end);
@@ -438,8 +505,17 @@ impl Log {
         Ok(base_offset)
     }
 
-    fn must_roll(&self, active: &Active, header: &BatchHeader, config: &LogConfig, now_ms: i64) -> bool {
-        let facts = active.segment.known_facts().expect("the facts of an active segment are known");
+    fn must_roll(
+        &self,
+        active: &Active,
+        header: &BatchHeader,
+        config: &LogConfig,
+        now_ms: i64,
+    ) -> bool {
+        let facts = active
+            .segment
+            .known_facts()
+            .expect("the facts of an active segment are known");
         if facts.size == 0 {
             return false;
         }
@@ -462,7 +538,14 @@ impl Log {
 
     /// Begins a segment at the end of the log. Everything below it is made durable first; the rename that publishes it
     /// proves that no fence came before.
-    fn new_segment(&self, writer: &mut Writer, config: &LogConfig, now_ms: i64) -> Result<(), LogError> {
+    fn new_segment(
+        &self,
+        writer: &mut Writer,
+        config: &LogConfig,
+        now_ms: i64,
+    ) -> Result<(), LogError> {
+        // Whatever fails from here on, nothing more goes into the older segment: the new one may be there all the same.
+        writer.active = None;
         let last = self.view.read().segments.last().cloned();
         if let Some(last) = last
             && writer.durable < writer.end
@@ -471,21 +554,25 @@ impl Log {
             self.cut(writer, &error);
             return Err(error.into());
         }
-        let name = SegmentName { base: writer.end, epoch: self.leader_epoch, revision: 0 };
+        let name = SegmentName {
+            base: writer.end,
+            epoch: self.leader_epoch,
+            revision: 0,
+        };
         let (draft, file) = self.session.create_in("log")?;
         let path = format!("{}/{name}", self.dir);
-        let mut published = self.session.publish_file(&draft, &path);
-        if published.as_ref().is_err_and(StorageError::is_not_found) {
-            self.volume
-                .create_dir_all(&self.dir)
-                .map_err(|error| StorageError::from_io("create", &self.dir, error))?;
-            published = self.session.publish_file(&draft, &path);
-        }
-        if let Err(error) = published {
+        if let Err(error) = self.publish_segment(writer, &draft, &path) {
             tracing::error!(dir = self.dir, %error, "a new segment could not be published");
+            // Only room is at stake: what stays goes to the trash with the session.
+            let _ = self.volume.remove_file(&draft);
             return Err(error.into());
         }
-        let segment = Arc::new(Segment::created(&self.dir, name, file.clone(), config.index_interval_bytes));
+        let segment = Arc::new(Segment::created(
+            &self.dir,
+            name,
+            file.clone(),
+            config.index_interval_bytes,
+        ));
         {
             let mut view = self.view.write();
             // A segment in which nothing live was ever written is replaced.
@@ -497,15 +584,39 @@ impl Log {
             view.segments.push(segment.clone());
             view.high_position = 0;
         }
-        writer.active = Some(Active { segment, file, created_ms: now_ms });
+        writer.active = Some(Active {
+            segment,
+            file,
+            created_ms: now_ms,
+        });
         writer.durable = writer.end;
         self.advance(writer, writer.end);
         Ok(())
     }
 
+    /// A segment's directory is durable before the segment has its name there, so one that holds a segment is. The name
+    /// itself becomes durable with the first sync of the segment.
+    fn publish_segment(
+        &self,
+        writer: &mut Writer,
+        draft: &str,
+        path: &str,
+    ) -> Result<(), StorageError> {
+        if !writer.dir_is_durable {
+            let made = self.volume.create_dir_all(&self.dir);
+            made.map_err(|error| StorageError::from_io("create", &self.dir, error))?;
+            writer.dir_is_durable = true;
+        }
+        self.session.move_out(draft, path)
+    }
+
     /// Moves the high watermark up to `to`, and the last stable offset with it.
     fn advance(&self, writer: &mut Writer, to: i64) {
-        while writer.pending.pop_front_if(|pending| pending.base_offset < to).is_some() {}
+        while writer
+            .pending
+            .pop_front_if(|pending| pending.base_offset < to)
+            .is_some()
+        {}
         writer.producers.high_watermark_moved(to);
         let mut view = self.view.write();
         debug_assert!(view.high_watermark <= to, "the high watermark never falls");
@@ -527,7 +638,12 @@ impl Log {
         writer.active = None;
         writer.cuts.push(end);
         let facts = writer.pending.front().map(|pending| pending.facts_before);
-        let undos: Vec<ProducerUndo> = writer.pending.drain(..).rev().filter_map(|pending| pending.producer).collect();
+        let undos: Vec<ProducerUndo> = writer
+            .pending
+            .drain(..)
+            .rev()
+            .filter_map(|pending| pending.producer)
+            .collect();
         writer.producers.take_back(undos.into_iter(), end);
         writer.end = end;
         writer.durable = end;
@@ -546,8 +662,18 @@ impl Log {
         if writer.durable >= writer.end {
             return None;
         }
-        let segment = self.view.read().segments.last().cloned().expect("what is not durable lies in the last segment");
-        Some(Flush { segment, upto: writer.end, cuts: writer.cuts.len() })
+        let segment = self
+            .view
+            .read()
+            .segments
+            .last()
+            .cloned()
+            .expect("what is not durable lies in the last segment");
+        Some(Flush {
+            segment,
+            upto: writer.end,
+            cuts: writer.cuts.len(),
+        })
     }
 
     pub(crate) fn flush_sync(&self, flush: &Flush) -> Result<(), StorageError> {
@@ -579,6 +705,20 @@ impl Log {
         }
     }
 
+    /// Makes everything appended so far durable, in this thread and for this log alone.
+    pub fn flush(&self) -> Result<(), StorageError> {
+        let Some(flush) = self.flush_begin() else {
+            return Ok(());
+        };
+        if let Err(error) = self.flush_sync(&flush) {
+            self.flush_failed(&flush, &error);
+            return Err(error);
+        }
+        self.session.verify()?;
+        self.flush_done(&flush);
+        Ok(())
+    }
+
     /// Whether an append counts: it is visible, and durable as far as `flush.messages` asks for it.
     pub(crate) fn counts(&self, point: FlushPoint) -> bool {
         let writer = self.writer.lock();
@@ -592,9 +732,12 @@ impl Log {
     pub fn flush_is_due(&self, now_ms: i64) -> bool {
         let config = self.config();
         let writer = self.writer.lock();
-        let waited = writer.unflushed_since_ms.map_or(0, |since| now_ms.saturating_sub(since));
+        let waited = writer
+            .unflushed_since_ms
+            .map_or(0, |since| now_ms.saturating_sub(since));
         writer.durable < writer.end
-            && (writer.unflushed >= config.flush_messages || config.flush_ms.is_some_and(|limit| waited >= limit))
+            && (writer.unflushed >= config.flush_messages
+                || config.flush_ms.is_some_and(|limit| waited >= limit))
     }
 
     /// Seals the segment that is written to; the next append begins a new one.
@@ -608,14 +751,7 @@ impl Log {
         if !self.loaded.load(Ordering::Acquire) {
             return Ok(());
         }
-        if let Some(flush) = self.flush_begin() {
-            if let Err(error) = self.flush_sync(&flush) {
-                self.flush_failed(&flush, &error);
-                return Err(error);
-            }
-            self.session.verify()?;
-            self.flush_done(&flush);
-        }
+        self.flush()?;
         self.checkpoint()
     }
 
@@ -637,9 +773,16 @@ impl Log {
                 break;
             };
             match self.slice(&segment, offset, limit, &found.place, &options) {
-                Ok(Some(slice)) => return Ok(Read { offsets, slice: Some(slice).filter(|slice| slice.len > 0) }),
+                Ok(Some(slice)) => {
+                    return Ok(Read {
+                        offsets,
+                        slice: Some(slice).filter(|slice| slice.len > 0),
+                    });
+                }
                 // Once compacted, a segment may end before the next one begins.
-                Ok(None) if found.place.next_base < limit => found = self.holding(found.place.next_base),
+                Ok(None) if found.place.next_base < limit => {
+                    found = self.holding(found.place.next_base)
+                }
                 Ok(None) => break,
                 // Retention was faster.
                 Err(error) if error.is_not_found() && offset < self.view.read().start => {
@@ -651,12 +794,18 @@ impl Log {
                 }
             }
         }
-        Ok(Read { offsets, slice: None })
+        Ok(Read {
+            offsets,
+            slice: None,
+        })
     }
 
     fn holding(&self, offset: i64) -> Holding {
         let view = self.view.read();
-        let at = view.segments.partition_point(|segment| segment.name.base <= offset).saturating_sub(1);
+        let at = view
+            .segments
+            .partition_point(|segment| segment.name.base <= offset)
+            .saturating_sub(1);
         let is_last = at + 1 == view.segments.len();
         Holding {
             offsets: view.offsets(),
@@ -720,7 +869,9 @@ impl Log {
 
     /// The offsets if the log was read already; never touches the disk.
     pub fn known_offsets(&self) -> Option<Offsets> {
-        self.loaded.load(Ordering::Acquire).then(|| self.view.read().offsets())
+        self.loaded
+            .load(Ordering::Acquire)
+            .then(|| self.view.read().offsets())
     }
 
     /// The end of `requested`, or of the last epoch before it (KIP-320). `None`: an epoch never heard of here.
@@ -729,14 +880,22 @@ impl Log {
         let view = self.view.read();
         let epochs = epochs(&view, self.leader_epoch);
         if requested == self.leader_epoch {
-            return Ok(Some(EpochEnd { leader_epoch: requested, end_offset: view.high_watermark }));
+            return Ok(Some(EpochEnd {
+                leader_epoch: requested,
+                end_offset: view.high_watermark,
+            }));
         }
         let above = epochs.partition_point(|(epoch, _)| *epoch <= requested);
         let Some(&(_, end_offset)) = epochs.get(above).filter(|_| requested >= 0) else {
             return Ok(None);
         };
-        let leader_epoch = above.checked_sub(1).map_or(requested, |floor| epochs[floor].0);
-        Ok(Some(EpochEnd { leader_epoch, end_offset }))
+        let leader_epoch = above
+            .checked_sub(1)
+            .map_or(requested, |floor| epochs[floor].0);
+        Ok(Some(EpochEnd {
+            leader_epoch,
+            end_offset,
+        }))
     }
 
     /// The epoch under which the record at `offset` was written.
@@ -749,7 +908,11 @@ impl Log {
     }
 
     /// The aborted transactions a read_committed consumer must skip in `from..to`.
-    pub fn aborted_transactions(&self, from: i64, to: i64) -> Result<Vec<AbortedTransaction>, LogError> {
+    pub fn aborted_transactions(
+        &self,
+        from: i64,
+        to: i64,
+    ) -> Result<Vec<AbortedTransaction>, LogError> {
         Ok(self.writer()?.producers.aborted(from, to))
     }
 
@@ -762,7 +925,11 @@ impl Log {
     fn writer(&self) -> Result<MutexGuard<'_, Writer>, LogError> {
         self.load_if_needed()?;
         let writer = self.writer.lock();
-        if writer.closed { Err(LogError::closed()) } else { Ok(writer) }
+        if writer.closed {
+            Err(LogError::closed())
+        } else {
+            Ok(writer)
+        }
     }
 
     /// Lets go of the writer and tells the waiters what moved meanwhile.
@@ -809,7 +976,10 @@ impl Log {
         let mut end = log_start;
         for (at, segment) in segments.iter().enumerate() {
             let next = segments.get(at + 1);
-            let known = checkpoint.segments.iter().find(|known| known.name == segment.name.to_string());
+            let known = checkpoint
+                .segments
+                .iter()
+                .find(|known| known.name == segment.name.to_string());
             let complete = known.is_some_and(|known| known.facts.end_offset < checkpointed);
             let limit = next.map_or(i64::MAX, |next| next.name.base);
             match known {
@@ -820,17 +990,39 @@ impl Log {
                     let from = known.map_or(Facts::empty(segment.name.base), |known| known.facts);
                     let next_base = next.map(|next| next.name.base);
                     let interval = config.index_interval_bytes;
-                    let facts = segment.replay(&*self.volume, interval, from, next_base, |header, bytes| {
-                        replay(&mut producers, header, bytes);
-                    })?;
-                    if next.is_none() && facts.size > known.map_or(0, |known| known.facts.size) {
-                        segment.sync(&*self.volume)?;
+                    let replayed = segment.replay(
+                        &*self.volume,
+                        interval,
+                        from,
+                        next_base,
+                        |header, bytes| {
+                            replay(&mut producers, header, bytes);
+                        },
+                    );
+                    match replayed {
+                        Ok(facts)
+                            if next.is_none()
+                                && facts.size > known.map_or(0, |known| known.facts.size) =>
+                        {
+                            segment.sync(&*self.volume)?;
+                        }
+                        Ok(_) => {}
+                        // Only reading there will fail.
+                        Err(error @ StorageError::Corrupt { .. }) => {
+                            tracing::error!(dir = self.dir, %error, "a segment is damaged");
+                        }
+                        Err(error) => return Err(error),
                     }
                 }
             }
-            end = segment.known_facts().map_or(limit, |facts| facts.end_offset).max(end);
+            end = segment
+                .known_facts()
+                .map_or(limit, |facts| facts.end_offset)
+                .max(end);
         }
-        let start = segments.first().map_or(log_start, |first| first.name.base.max(log_start));
+        let start = segments
+            .first()
+            .map_or(log_start, |first| first.name.base.max(log_start));
         producers.high_watermark_moved(end);
         producers.log_start_moved(start);
         writer.end = end;
@@ -849,7 +1041,10 @@ impl Log {
     }
 
     /// The checkpoint, if the files are at least what it says.
-    fn usable_checkpoint(&self, segments: &[Arc<Segment>]) -> Result<Option<Checkpoint>, StorageError> {
+    fn usable_checkpoint(
+        &self,
+        segments: &[Arc<Segment>],
+    ) -> Result<Option<Checkpoint>, StorageError> {
         let Some(checkpoint) = checkpoint::read_checkpoint(&*self.volume, &self.dir)? else {
             return Ok(None);
         };
@@ -888,7 +1083,10 @@ pub struct TransactionMarker {
 fn out_of_range(offset: i64, offsets: &Offsets) -> LogError {
     LogError::new(
         ErrorCode::OFFSET_OUT_OF_RANGE,
-        format!("offset {offset} is not within {} and {}", offsets.start, offsets.end),
+        format!(
+            "offset {offset} is not within {} and {}",
+            offsets.start, offsets.end
+        ),
     )
 }
 
@@ -902,7 +1100,10 @@ fn replay(producers: &mut Producers, header: &BatchHeader, bytes: &[u8]) {
             Some(marker) => {
                 producers.end_transaction(&marker, header.base_offset);
             }
-            None => tracing::warn!(offset = header.base_offset, "a control batch that is no transaction marker is ignored"),
+            None => tracing::warn!(
+                offset = header.base_offset,
+                "a control batch that is no transaction marker is ignored"
+            ),
         }
     } else {
         producers.append(&validate::producer_batch(header), header.base_offset);
@@ -911,7 +1112,11 @@ fn replay(producers: &mut Producers, header: &BatchHeader, bytes: &[u8]) {
 
 /// The first offset of each epoch, rising. Every epoch has segments of its own.
 fn epochs(view: &View, leader_epoch: i32) -> Vec<(i32, i64)> {
-    let mut epochs: Vec<(i32, i64)> = view.segments.iter().map(|segment| (segment.name.epoch, segment.name.base)).collect();
+    let mut epochs: Vec<(i32, i64)> = view
+        .segments
+        .iter()
+        .map(|segment| (segment.name.epoch, segment.name.base))
+        .collect();
     epochs.push((leader_epoch, view.epoch_start));
     epochs.dedup_by_key(|(epoch, _)| *epoch);
     epochs
@@ -919,7 +1124,9 @@ fn epochs(view: &View, leader_epoch: i32) -> Vec<(i32, i64)> {
 
 /// Which segments of a directory count, by base offset, and which are dead. A segment kills what older ones hold at and
 /// above its base, so an older one that begins there or later is dead as a whole.
-fn live_segments(mut found: Vec<(SegmentName, u64)>) -> (Vec<(SegmentName, u64)>, Vec<SegmentName>) {
+fn live_segments(
+    mut found: Vec<(SegmentName, u64)>,
+) -> (Vec<(SegmentName, u64)>, Vec<SegmentName>) {
     found.sort_by_key(|(name, _)| (name.epoch, name.base, name.revision));
     let mut live: Vec<(SegmentName, u64)> = Vec::with_capacity(found.len());
     let mut dead = Vec::new();
@@ -931,3 +1138,6 @@ fn live_segments(mut found: Vec<(SegmentName, u64)>) -> (Vec<(SegmentName, u64)>
     }
     (live, dead)
 }
+
+#[cfg(test)]
+mod tests;

@@ -217,6 +217,13 @@ impl Session {
 
     /// Moves a file of the own directory, whose content is already durable, to a shared name, durably.
     pub fn publish_file(&self, draft: &str, path: &str) -> Result<(), StorageError> {
+        self.move_out(draft, path)?;
+        self.sync_shared(parent(path))
+    }
+
+    /// The rename of `publish_file` alone: nobody had fenced the session before it, but the name is not durable before
+    /// `sync_dir` of its directory.
+    pub(crate) fn move_out(&self, draft: &str, path: &str) -> Result<(), StorageError> {
         self.check()?;
         if let Err(error) = self.volume.rename(draft, path) {
             if error.kind() == io::ErrorKind::NotFound && self.still_has(draft) {
@@ -224,7 +231,7 @@ impl Session {
             }
             return Err(self.own_name_failed("publish", path, error));
         }
-        self.sync_shared(parent(path))
+        Ok(())
     }
 
     /// Whether a draft whose rename said `ENOENT` is still there, so that the *target's* directory is what is missing.

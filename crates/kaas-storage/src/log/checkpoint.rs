@@ -35,7 +35,10 @@ struct LogStartOffset {
 }
 
 /// `None` if there is none that can be used.
-pub(crate) fn read_checkpoint(volume: &dyn Volume, dir: &str) -> Result<Option<Checkpoint>, StorageError> {
+pub(crate) fn read_checkpoint(
+    volume: &dyn Volume,
+    dir: &str,
+) -> Result<Option<Checkpoint>, StorageError> {
     let Some(bytes) = read(volume, dir, CHECKPOINT)? else {
         return Ok(None);
     };
@@ -48,8 +51,13 @@ pub(crate) fn read_checkpoint(volume: &dyn Volume, dir: &str) -> Result<Option<C
     }
 }
 
-pub(crate) fn publish_checkpoint(session: &Session, dir: &str, checkpoint: &Checkpoint) -> Result<(), StorageError> {
-    let bytes = serde_json::to_vec(checkpoint).expect("a checkpoint holds nothing that JSON cannot");
+pub(crate) fn publish_checkpoint(
+    session: &Session,
+    dir: &str,
+    checkpoint: &Checkpoint,
+) -> Result<(), StorageError> {
+    let bytes =
+        serde_json::to_vec(checkpoint).expect("a checkpoint holds nothing that JSON cannot");
     session.publish(&format!("{dir}/{CHECKPOINT}"), &bytes)
 }
 
@@ -67,8 +75,13 @@ pub(crate) fn read_log_start(volume: &dyn Volume, dir: &str) -> Result<i64, Stor
     }
 }
 
-pub(crate) fn publish_log_start(session: &Session, dir: &str, log_start_offset: i64) -> Result<(), StorageError> {
-    let bytes = serde_json::to_vec(&LogStartOffset { log_start_offset }).expect("an integer is JSON");
+pub(crate) fn publish_log_start(
+    session: &Session,
+    dir: &str,
+    log_start_offset: i64,
+) -> Result<(), StorageError> {
+    let bytes =
+        serde_json::to_vec(&LogStartOffset { log_start_offset }).expect("an integer is JSON");
     session.publish(&format!("{dir}/{LOG_START_OFFSET}"), &bytes)
 }
 

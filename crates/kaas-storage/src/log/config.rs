@@ -55,7 +55,10 @@ impl Default for LogConfig {
             flush_messages: 1,
             flush_ms: None,
             index_interval_bytes: 4096,
-            cleanup_policy: CleanupPolicy { delete: true, compact: false },
+            cleanup_policy: CleanupPolicy {
+                delete: true,
+                compact: false,
+            },
             delete_retention_ms: 24 * 3_600_000,
             min_compaction_lag_ms: 0,
             min_cleanable_dirty_ratio: 0.5,

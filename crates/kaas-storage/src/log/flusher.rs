@@ -94,7 +94,8 @@ impl Round {
 
     fn wait(&self) -> Vec<Result<(), StorageError>> {
         let mut results = self.results.lock();
-        self.all_done.wait_while(&mut results, |results| results.iter().any(Option::is_none));
+        self.all_done
+            .wait_while(&mut results, |results| results.iter().any(Option::is_none));
         results.drain(..).flatten().collect()
     }
 }
@@ -114,7 +115,9 @@ impl Flusher {
         let mut threads = Vec::new();
         let mut spawn = |name: String, run: fn(&Shared)| {
             let shared = shared.clone();
-            let thread = std::thread::Builder::new().name(name).spawn(move || run(&shared));
+            let thread = std::thread::Builder::new()
+                .name(name)
+                .spawn(move || run(&shared));
             threads.push(thread.expect("a process can start its threads"));
         };
         for turn in 0..2 {
@@ -131,19 +134,31 @@ impl Flusher {
     /// it is due.
     pub fn flush(&self, log: &Arc<Log>, appended: &Appended, callback: Callback) {
         if !log.counts(appended.flush_point) {
-            self.submit(Waiter { log: log.clone(), point: Some(appended.flush_point), callback });
+            self.submit(Waiter {
+                log: log.clone(),
+                point: Some(appended.flush_point),
+                callback,
+            });
             return;
         }
         callback(Ok(()));
         if appended.flush_is_due {
-            self.submit(Waiter { log: log.clone(), point: None, callback: Box::new(|_| {}) });
+            self.submit(Waiter {
+                log: log.clone(),
+                point: None,
+                callback: Box::new(|_| {}),
+            });
         }
     }
 
     /// For the broker's timer: starts a flush if `flush.ms` asks for one.
     pub fn flush_if_due(&self, log: &Arc<Log>, now_ms: i64) {
         if log.flush_is_due(now_ms) {
-            self.submit(Waiter { log: log.clone(), point: None, callback: Box::new(|_| {}) });
+            self.submit(Waiter {
+                log: log.clone(),
+                point: None,
+                callback: Box::new(|_| {}),
+            });
         }
     }
 
@@ -182,7 +197,8 @@ impl Shared {
             let turn = self.turn.lock();
             let waiters = {
                 let mut gathering = self.gathering.lock();
-                self.gathered.wait_while(&mut gathering, |it| it.waiters.is_empty() && !it.stopping);
+                self.gathered
+                    .wait_while(&mut gathering, |it| it.waiters.is_empty() && !it.stopping);
                 std::mem::take(&mut gathering.waiters)
             };
             if waiters.is_empty() {
@@ -203,8 +219,10 @@ impl Shared {
         for waiter in waiters {
             logs.insert(Arc::as_ptr(&waiter.log), &waiter.log);
         }
-        let flushes: Vec<(Arc<Log>, Flush)> =
-            logs.into_values().filter_map(|log| Some((log.clone(), log.flush_begin()?))).collect();
+        let flushes: Vec<(Arc<Log>, Flush)> = logs
+            .into_values()
+            .filter_map(|log| Some((log.clone(), log.flush_begin()?)))
+            .collect();
         if flushes.is_empty() {
             return FnvHashMap::default();
         }
@@ -217,12 +235,19 @@ impl Shared {
         });
         let helpers = (count - 1).min(SYNC_THREADS - 1);
         if helpers > 0 {
-            self.work.lock().rounds.extend(std::iter::repeat_n(round.clone(), helpers));
+            self.work
+                .lock()
+                .rounds
+                .extend(std::iter::repeat_n(round.clone(), helpers));
             self.work_came.notify_all();
         }
         round.work();
         let results = round.wait();
-        let verified = if results.iter().any(Result::is_ok) { self.session.verify() } else { Ok(()) };
+        let verified = if results.iter().any(Result::is_ok) {
+            self.session.verify()
+        } else {
+            Ok(())
+        };
         let mut failures = FnvHashMap::default();
         for ((log, flush), synced) in round.flushes.iter().zip(results) {
             if let Err(error) = &synced {
@@ -248,7 +273,8 @@ impl Shared {
         loop {
             let round = {
                 let mut work = self.work.lock();
-                self.work_came.wait_while(&mut work, |work| work.rounds.is_empty() && !work.stopping);
+                self.work_came
+                    .wait_while(&mut work, |work| work.rounds.is_empty() && !work.stopping);
                 work.rounds.pop_front()
             };
             match round {
@@ -262,7 +288,8 @@ impl Shared {
         loop {
             let log = {
                 let mut checkpoints = self.checkpoints.lock();
-                self.checkpoint_came.wait_while(&mut checkpoints, |it| it.logs.is_empty() && !it.stopping);
+                self.checkpoint_came
+                    .wait_while(&mut checkpoints, |it| it.logs.is_empty() && !it.stopping);
                 checkpoints.logs.pop_front()
             };
             let Some(log) = log else {
@@ -275,13 +302,18 @@ impl Shared {
     }
 }
 
-fn result_for(log: &Log, point: Option<FlushPoint>, failed: Option<&StorageError>) -> Result<(), LogError> {
+fn result_for(
+    log: &Log,
+    point: Option<FlushPoint>,
+    failed: Option<&StorageError>,
+) -> Result<(), LogError> {
     match (point, failed) {
         (Some(point), _) if log.counts(point) => Ok(()),
         (_, Some(error)) => Err(error.clone().into()),
         (None, None) => Ok(()),
-        (Some(_), None) => {
-            Err(LogError::new(ErrorCode::KAFKA_STORAGE_ERROR, "the records were taken back because a sync failed"))
-        }
+        (Some(_), None) => Err(LogError::new(
+            ErrorCode::KAFKA_STORAGE_ERROR,
+            "the records were taken back because a sync failed",
+        )),
     }
 }

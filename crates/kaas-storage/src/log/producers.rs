@@ -108,7 +108,9 @@ impl Producer {
 
     /// The sequence number of the last record, -1 if no batch of the current epoch is remembered.
     pub fn last_sequence(&self) -> i32 {
-        self.batches().last().map_or(-1, |batch| batch.last_sequence)
+        self.batches()
+            .last()
+            .map_or(-1, |batch| batch.last_sequence)
     }
 
     fn batches(&self) -> &[Remembered] {
@@ -136,7 +138,10 @@ impl Producer {
 impl Producers {
     pub fn restore(entries: Vec<Producer>, aborted: Vec<AbortedTransaction>) -> Producers {
         let mut producers = Producers {
-            entries: entries.into_iter().map(|entry| (entry.producer_id, entry)).collect(),
+            entries: entries
+                .into_iter()
+                .map(|entry| (entry.producer_id, entry))
+                .collect(),
             aborted,
             ..Producers::default()
         };
@@ -151,16 +156,30 @@ impl Producers {
         };
         if batch.epoch == known.epoch {
             let repeated = known.batches().iter().find(|known| {
-                known.first_sequence == batch.first_sequence && known.last_sequence == batch.last_sequence
+                known.first_sequence == batch.first_sequence
+                    && known.last_sequence == batch.last_sequence
             });
-            if let Some(&Remembered { first_offset, last_offset, max_timestamp, .. }) = repeated {
-                return Ok(Some(Duplicate { first_offset, last_offset, max_timestamp }));
+            if let Some(&Remembered {
+                first_offset,
+                last_offset,
+                max_timestamp,
+                ..
+            }) = repeated
+            {
+                return Ok(Some(Duplicate {
+                    first_offset,
+                    last_offset,
+                    max_timestamp,
+                }));
             }
         }
         if batch.epoch < known.epoch {
             return Err(LogError::new(
                 ErrorCode::INVALID_PRODUCER_EPOCH,
-                format!("producer {} is at epoch {}, the batch at {}", known.producer_id, known.epoch, batch.epoch),
+                format!(
+                    "producer {} is at epoch {}, the batch at {}",
+                    known.producer_id, known.epoch, batch.epoch
+                ),
             ));
         }
         let expected = if batch.epoch > known.epoch {
@@ -185,7 +204,10 @@ impl Producers {
         if !batch.transactional && known.transaction_start.is_some() {
             return Err(LogError::new(
                 ErrorCode::INVALID_TXN_STATE,
-                format!("producer {} wrote outside its open transaction", known.producer_id),
+                format!(
+                    "producer {} wrote outside its open transaction",
+                    known.producer_id
+                ),
             ));
         }
         Ok(None)
@@ -194,7 +216,10 @@ impl Producers {
     /// Takes in a batch that was appended at `first_offset`.
     pub fn append(&mut self, batch: &ProducerBatch, first_offset: i64) -> ProducerUndo {
         let before = self.entries.get(&batch.producer_id).cloned();
-        let producer = self.entries.entry(batch.producer_id).or_insert_with(|| Producer::new(batch.producer_id));
+        let producer = self
+            .entries
+            .entry(batch.producer_id)
+            .or_insert_with(|| Producer::new(batch.producer_id));
         producer.enter_epoch(batch.epoch);
         producer.last_timestamp = batch.max_timestamp;
         producer.remember(Remembered {
@@ -208,7 +233,10 @@ impl Producers {
             producer.transaction_start = Some(first_offset);
             self.open.insert(first_offset, batch.producer_id);
         }
-        ProducerUndo { producer_id: batch.producer_id, before }
+        ProducerUndo {
+            producer_id: batch.producer_id,
+            before,
+        }
     }
 
     /// TX-96 and TX-97. `strict` is what transaction version 2 asks for.
@@ -217,11 +245,18 @@ impl Producers {
             return Ok(());
         };
         let retry = marker.epoch == known.epoch && known.transaction_start.is_none();
-        let stale = if strict { marker.epoch <= known.epoch && !retry } else { marker.epoch < known.epoch };
+        let stale = if strict {
+            marker.epoch <= known.epoch && !retry
+        } else {
+            marker.epoch < known.epoch
+        };
         if stale {
             return Err(LogError::new(
                 ErrorCode::INVALID_PRODUCER_EPOCH,
-                format!("producer {} is at epoch {}, the marker at {}", known.producer_id, known.epoch, marker.epoch),
+                format!(
+                    "producer {} is at epoch {}, the marker at {}",
+                    known.producer_id, known.epoch, marker.epoch
+                ),
             ));
         }
         if marker.coordinator_epoch < known.coordinator_epoch {
@@ -239,7 +274,10 @@ impl Producers {
     /// Takes in a marker that was appended at `offset` (TX-95).
     pub fn end_transaction(&mut self, marker: &Marker, offset: i64) -> ProducerUndo {
         let before = self.entries.get(&marker.producer_id).cloned();
-        let producer = self.entries.entry(marker.producer_id).or_insert_with(|| Producer::new(marker.producer_id));
+        let producer = self
+            .entries
+            .entry(marker.producer_id)
+            .or_insert_with(|| Producer::new(marker.producer_id));
         producer.enter_epoch(marker.epoch);
         producer.coordinator_epoch = marker.coordinator_epoch;
         producer.last_timestamp = marker.timestamp;
@@ -254,7 +292,10 @@ impl Producers {
                 });
             }
         }
-        ProducerUndo { producer_id: marker.producer_id, before }
+        ProducerUndo {
+            producer_id: marker.producer_id,
+            before,
+        }
     }
 
     /// Takes appends back, the latest first, until nothing at or above `end` is left.
@@ -271,7 +312,11 @@ impl Producers {
     }
 
     fn index_open(&mut self) {
-        let starts = |entry: &Producer| entry.transaction_start.map(|start| (start, entry.producer_id));
+        let starts = |entry: &Producer| {
+            entry
+                .transaction_start
+                .map(|start| (start, entry.producer_id))
+        };
         self.open = self.entries.values().filter_map(starts).collect();
     }
 
@@ -279,7 +324,10 @@ impl Producers {
     pub fn last_stable_offset(&self, high_watermark: i64) -> i64 {
         let open = self.open.keys().next().copied();
         let ending = self.ending.keys().next().copied();
-        [open, ending].into_iter().flatten().fold(high_watermark, i64::min)
+        [open, ending]
+            .into_iter()
+            .flatten()
+            .fold(high_watermark, i64::min)
     }
 
     /// Markers below the high watermark are visible: their transactions hold nothing back any more.
@@ -291,19 +339,28 @@ impl Producers {
 
     /// Aborted transactions that overlap `from..to`.
     pub fn aborted(&self, from: i64, to: i64) -> Vec<AbortedTransaction> {
-        let later = self.aborted.partition_point(|aborted| aborted.last_offset < from);
-        self.aborted[later..].iter().filter(|aborted| aborted.first_offset < to).copied().collect()
+        let later = self
+            .aborted
+            .partition_point(|aborted| aborted.last_offset < from);
+        self.aborted[later..]
+            .iter()
+            .filter(|aborted| aborted.first_offset < to)
+            .copied()
+            .collect()
     }
 
     pub fn log_start_moved(&mut self, start: i64) {
-        let gone = self.aborted.partition_point(|aborted| aborted.last_offset < start);
+        let gone = self
+            .aborted
+            .partition_point(|aborted| aborted.last_offset < start);
         self.aborted.drain(..gone);
     }
 
     /// Forgets producers that wrote nothing for `expiration_ms`, unless a transaction of theirs is open (TX-85).
     pub fn expire(&mut self, now_ms: i64, expiration_ms: i64) {
         self.entries.retain(|_, producer| {
-            producer.transaction_start.is_some() || now_ms.saturating_sub(producer.last_timestamp) < expiration_ms
+            producer.transaction_start.is_some()
+                || now_ms.saturating_sub(producer.last_timestamp) < expiration_ms
         });
     }
 

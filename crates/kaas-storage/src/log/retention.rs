@@ -16,11 +16,18 @@ impl Log {
     pub fn delete_records_before(&self, offset: i64) -> Result<i64, LogError> {
         let _maintenance = self.maintenance.lock();
         let offsets = self.offsets()?;
-        let offset = if offset == -1 { offsets.high_watermark } else { offset };
+        let offset = if offset == -1 {
+            offsets.high_watermark
+        } else {
+            offset
+        };
         if offset < 0 || offset > offsets.high_watermark {
             return Err(LogError::new(
                 ErrorCode::OFFSET_OUT_OF_RANGE,
-                format!("records up to {offset} cannot be deleted: the high watermark is {}", offsets.high_watermark),
+                format!(
+                    "records up to {offset} cannot be deleted: the high watermark is {}",
+                    offsets.high_watermark
+                ),
             ));
         }
         if offset <= offsets.start {
@@ -45,7 +52,10 @@ impl Log {
     pub fn maintain(&self, now_ms: i64) -> Result<usize, LogError> {
         let deleted = self.enforce_retention(now_ms)?;
         let config = self.config();
-        self.writer.lock().producers.expire(now_ms, config.producer_id_expiration_ms);
+        self.writer
+            .lock()
+            .producers
+            .expire(now_ms, config.producer_id_expiration_ms);
         for segment in self.older_segments() {
             segment.rest();
         }
@@ -67,7 +77,9 @@ impl Log {
         self.retire_dead()?;
         let config = self.config();
         let retention_ms = config.retention_ms.filter(|_| config.cleanup_policy.delete);
-        let retention_bytes = config.retention_bytes.filter(|_| config.cleanup_policy.delete);
+        let retention_bytes = config
+            .retention_bytes
+            .filter(|_| config.cleanup_policy.delete);
         let mut surplus = retention_bytes.map_or(0, |limit| self.size().saturating_sub(limit));
         let mut deleted = 0;
         loop {
@@ -76,12 +88,18 @@ impl Log {
                 let Some(first) = view.segments.first().cloned() else {
                     break;
                 };
-                (first, view.limit_of(0), view.start, view.segments.len() == 1)
+                (
+                    first,
+                    view.limit_of(0),
+                    view.start,
+                    view.segments.len() == 1,
+                )
             };
             let facts = first.facts(&*self.volume, config.index_interval_bytes, next_base)?;
             // Records without a time are as old as the log's last opening makes them: they stay.
             let too_old = facts.max_timestamp >= 0
-                && retention_ms.is_some_and(|limit| now_ms.saturating_sub(facts.max_timestamp) > limit);
+                && retention_ms
+                    .is_some_and(|limit| now_ms.saturating_sub(facts.max_timestamp) > limit);
             let too_much = !alone && facts.size <= surplus;
             if !(too_old || too_much || next_base <= start) {
                 break;
@@ -112,7 +130,12 @@ impl Log {
     fn replace_last_segment(&self, now_ms: i64) -> Result<bool, LogError> {
         let config = self.config();
         let mut writer = self.writer()?;
-        let is_empty = self.view.read().segments.last().is_none_or(|last| last.name.base == writer.end);
+        let is_empty = self
+            .view
+            .read()
+            .segments
+            .last()
+            .is_none_or(|last| last.name.base == writer.end);
         if is_empty {
             return Ok(false);
         }
@@ -125,7 +148,10 @@ impl Log {
         let mut writer = self.writer.lock();
         writer.dead.push(first.path.clone());
         let mut view = self.view.write();
-        assert!(Arc::ptr_eq(&view.segments[0], first), "only maintenance takes segments away, one at a time");
+        assert!(
+            Arc::ptr_eq(&view.segments[0], first),
+            "only maintenance takes segments away, one at a time"
+        );
         view.segments.remove(0);
         view.start = view.start.max(next_base);
         writer.producers.log_start_moved(view.start);
@@ -167,11 +193,22 @@ impl Log {
                 Some(pending) if at == last => Some(pending.facts_before),
                 _ => segment.known_facts(),
             };
-            let segments = view.segments.iter().enumerate().filter_map(|(at, segment)| {
-                Some(CheckpointedSegment { name: segment.name.to_string(), facts: facts_at(at, segment)? })
-            });
+            let segments = view
+                .segments
+                .iter()
+                .enumerate()
+                .filter_map(|(at, segment)| {
+                    Some(CheckpointedSegment {
+                        name: segment.name.to_string(),
+                        facts: facts_at(at, segment)?,
+                    })
+                });
             let mut producers = writer.producers.clone();
-            let undos = writer.pending.iter().rev().filter_map(|pending| pending.producer.clone());
+            let undos = writer
+                .pending
+                .iter()
+                .rev()
+                .filter_map(|pending| pending.producer.clone());
             producers.take_back(undos, view.high_watermark);
             let checkpoint = Checkpoint {
                 offset: view.high_watermark,

@@ -35,14 +35,22 @@ impl SegmentName {
         let base = parts.next().filter(|base| base.len() == 20)?.parse().ok()?;
         let epoch = parts.next()?.parse().ok()?;
         let revision = parts.next().map_or(Ok(0), str::parse).ok()?;
-        let parsed = SegmentName { base, epoch, revision };
+        let parsed = SegmentName {
+            base,
+            epoch,
+            revision,
+        };
         (parts.next().is_none() && parsed.to_string() == name).then_some(parsed)
     }
 }
 
 impl fmt::Display for SegmentName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let SegmentName { base, epoch, revision } = self;
+        let SegmentName {
+            base,
+            epoch,
+            revision,
+        } = self;
         match revision {
             0 => write!(f, "{base:020}.{epoch}.log"),
             _ => write!(f, "{base:020}.{epoch}.{revision}.log"),
@@ -65,7 +73,13 @@ pub(crate) struct Facts {
 
 impl Facts {
     pub fn empty(base: i64) -> Facts {
-        Facts { size: 0, end_offset: base, first_timestamp: -1, max_timestamp: -1, max_timestamp_base: -1 }
+        Facts {
+            size: 0,
+            end_offset: base,
+            first_timestamp: -1,
+            max_timestamp: -1,
+            max_timestamp_base: -1,
+        }
     }
 
     fn add(&mut self, header: &BatchHeader, base_offset: i64) {
@@ -96,12 +110,23 @@ struct Index {
 
 impl Index {
     fn new(interval: u32) -> Index {
-        Index { entries: Vec::new(), interval: u64::from(interval).max(MIN_INDEX_INTERVAL) }
+        Index {
+            entries: Vec::new(),
+            interval: u64::from(interval).max(MIN_INDEX_INTERVAL),
+        }
     }
 
     fn add(&mut self, offset: i64, position: u64, max_timestamp_before: i64) {
-        if self.entries.last().is_none_or(|last| position >= last.position + self.interval) {
-            self.entries.push(IndexEntry { offset, position, max_timestamp_before });
+        if self
+            .entries
+            .last()
+            .is_none_or(|last| position >= last.position + self.interval)
+        {
+            self.entries.push(IndexEntry {
+                offset,
+                position,
+                max_timestamp_before,
+            });
         }
     }
 
@@ -112,15 +137,25 @@ impl Index {
 
     /// Where to begin to look for the first batch with a timestamp at or above `timestamp`.
     fn before_timestamp(&self, timestamp: i64) -> IndexEntry {
-        self.last_of(self.entries.partition_point(|entry| entry.max_timestamp_before < timestamp))
+        self.last_of(
+            self.entries
+                .partition_point(|entry| entry.max_timestamp_before < timestamp),
+        )
     }
 
     fn before_position(&self, position: u64) -> IndexEntry {
-        self.last_of(self.entries.partition_point(|entry| entry.position <= position))
+        self.last_of(
+            self.entries
+                .partition_point(|entry| entry.position <= position),
+        )
     }
 
     fn last_of(&self, count: usize) -> IndexEntry {
-        const START: IndexEntry = IndexEntry { offset: i64::MIN, position: 0, max_timestamp_before: -1 };
+        const START: IndexEntry = IndexEntry {
+            offset: i64::MIN,
+            position: 0,
+            max_timestamp_before: -1,
+        };
         count.checked_sub(1).map_or(START, |at| self.entries[at])
     }
 }
@@ -162,13 +197,31 @@ pub(crate) struct Range {
 impl Segment {
     /// As the directory shows it.
     pub fn listed(dir: &str, name: SegmentName, len: u64) -> Segment {
-        Segment::with(dir, name, None, Content { listed: len, facts: None, index: None }, true)
+        Segment::with(
+            dir,
+            name,
+            None,
+            Content {
+                listed: len,
+                facts: None,
+                index: None,
+            },
+            true,
+        )
     }
 
     /// Just made, to be appended to.
-    pub fn created(dir: &str, name: SegmentName, file: Arc<dyn VolumeFile>, index_interval: u32) -> Segment {
-        let content =
-            Content { listed: 0, facts: Some(Facts::empty(name.base)), index: Some(Index::new(index_interval)) };
+    pub fn created(
+        dir: &str,
+        name: SegmentName,
+        file: Arc<dyn VolumeFile>,
+        index_interval: u32,
+    ) -> Segment {
+        let content = Content {
+            listed: 0,
+            facts: Some(Facts::empty(name.base)),
+            index: Some(Index::new(index_interval)),
+        };
         Segment::with(dir, name, Some(file), content, false)
     }
 
@@ -196,7 +249,9 @@ impl Segment {
         if let Some(file) = &*file {
             return Ok(file.clone());
         }
-        let opened = volume.open(&self.path).map_err(|error| StorageError::from_io("open", &self.path, error))?;
+        let opened = volume
+            .open(&self.path)
+            .map_err(|error| StorageError::from_io("open", &self.path, error))?;
         Ok(file.insert(opened).clone())
     }
 
@@ -221,8 +276,15 @@ impl Segment {
     /// Takes in a batch that was written at the end.
     pub fn appended(&self, header: &BatchHeader, base_offset: i64) {
         let mut content = self.content.write();
-        let Content { facts: Some(facts), index: Some(index), .. } = &mut *content else {
-            unreachable!("only a segment of this session, whose facts and index are complete, is appended to");
+        let Content {
+            facts: Some(facts),
+            index: Some(index),
+            ..
+        } = &mut *content
+        else {
+            unreachable!(
+                "only a segment of this session, whose facts and index are complete, is appended to"
+            );
         };
         index.add(base_offset, facts.size, facts.max_timestamp);
         facts.add(header, base_offset);
@@ -233,7 +295,9 @@ impl Segment {
         let mut content = self.content.write();
         content.facts = Some(facts);
         if let Some(index) = &mut content.index {
-            index.entries.retain(|entry| entry.offset < facts.end_offset);
+            index
+                .entries
+                .retain(|entry| entry.offset < facts.end_offset);
         }
         *self.hints.lock() = Hints::default();
     }
@@ -250,10 +314,14 @@ impl Segment {
             ));
         }
         let file = self.file(volume)?;
-        let mut synced = file.sync().map_err(|error| StorageError::from_io("sync", &self.path, error));
+        let mut synced = file
+            .sync()
+            .map_err(|error| StorageError::from_io("sync", &self.path, error));
         if synced.is_ok() && !self.name_durable.load(Ordering::Relaxed) {
             let dir = crate::volume::parent(&self.path);
-            synced = volume.sync_dir(dir).map_err(|error| StorageError::from_io("sync", dir, error));
+            synced = volume
+                .sync_dir(dir)
+                .map_err(|error| StorageError::from_io("sync", dir, error));
             self.name_durable.store(synced.is_ok(), Ordering::Relaxed);
         }
         *failed = synced.is_err();
@@ -261,17 +329,29 @@ impl Segment {
     }
 
     /// Its facts, found by hopping over the headers if need be. Batches from `limit` on belong to the next segment.
-    pub fn facts(&self, volume: &dyn Volume, interval: u32, limit: i64) -> Result<Facts, StorageError> {
+    pub fn facts(
+        &self,
+        volume: &dyn Volume,
+        interval: u32,
+        limit: i64,
+    ) -> Result<Facts, StorageError> {
         if let Some(facts) = self.known_facts() {
             return Ok(facts);
         }
         self.build_index(volume, interval, limit)?;
-        Ok(self.known_facts().expect("building the index finds the facts"))
+        Ok(self
+            .known_facts()
+            .expect("building the index finds the facts"))
     }
 
     /// Reads all headers, once. A segment that is not the last was whole when the next one began, so what does not
     /// parse before that one's base is damage.
-    pub fn build_index(&self, volume: &dyn Volume, interval: u32, limit: i64) -> Result<(), StorageError> {
+    pub fn build_index(
+        &self,
+        volume: &dyn Volume,
+        interval: u32,
+        limit: i64,
+    ) -> Result<(), StorageError> {
         let (known, listed) = {
             let content = self.content.read();
             if content.index.is_some() {
@@ -305,7 +385,10 @@ impl Segment {
         }
         Err(StorageError::Corrupt {
             path: self.path.clone(),
-            why: format!("no batch for offset {} begins at byte {}", facts.end_offset, facts.size),
+            why: format!(
+                "no batch for offset {} begins at byte {}",
+                facts.end_offset, facts.size
+            ),
             remedy: format!("restore the file, or delete the records up to offset {limit}"),
         })
     }
@@ -329,7 +412,8 @@ impl Segment {
         let mut facts = from;
         loop {
             let header = if next.is_none() {
-                self.io("read", scanner.checked_batch(facts.size))?.map(|(header, _)| header)
+                self.io("read", scanner.checked_batch(facts.size))?
+                    .map(|(header, _)| header)
             } else {
                 self.io("read", scanner.header(facts.size))?
             };
@@ -353,7 +437,12 @@ impl Segment {
         }
         self.check_whole(&facts, limit)?;
         if next.is_none() && facts.size < end {
-            tracing::warn!(segment = self.path, valid = facts.size, len = end, "the end of the log was torn; it is left out");
+            tracing::warn!(
+                segment = self.path,
+                valid = facts.size,
+                len = end,
+                "the end of the log was torn; it is left out"
+            );
         }
         let mut content = self.content.write();
         content.facts = Some(facts);
@@ -382,7 +471,13 @@ impl Segment {
         let Some((position, _)) = self.io("read", self.find(file, offset, end))? else {
             return Ok(None);
         };
-        let range = |next: u64, next_offset| Some(Range { position, len: next - position, next_offset });
+        let range = |next: u64, next_offset| {
+            Some(Range {
+                position,
+                len: next - position,
+                next_offset,
+            })
+        };
         if end - position <= max_bytes {
             self.hint(end_offset, end);
             return Ok(range(end, end_offset));
@@ -413,8 +508,16 @@ impl Segment {
         end: u64,
     ) -> std::io::Result<Option<(u64, Option<BatchHeader>)>> {
         let entry = self.with_index(|index| index.before_offset(offset));
-        let known = self.hints.lock().known.iter().copied().find(|(known, _)| *known == offset);
-        let exact = (entry.offset == offset).then_some(entry.position).or(known.map(|(_, position)| position));
+        let known = self
+            .hints
+            .lock()
+            .known
+            .iter()
+            .copied()
+            .find(|(known, _)| *known == offset);
+        let exact = (entry.offset == offset)
+            .then_some(entry.position)
+            .or(known.map(|(_, position)| position));
         if let Some(position) = exact {
             return Ok((position < end).then_some((position, None)));
         }
@@ -446,13 +549,17 @@ impl Segment {
     ) -> Result<Option<Vec<u8>>, StorageError> {
         self.read_lately.store(true, Ordering::Relaxed);
         let mut scanner = Scanner::new(file, self.size());
-        let mut position = self.with_index(|index| index.before_timestamp(timestamp)).position;
+        let mut position = self
+            .with_index(|index| index.before_timestamp(timestamp))
+            .position;
         while let Some(header) = self.io("read", scanner.header(position))? {
             if header.base_offset >= limit {
                 return Ok(None);
             }
             if header.max_timestamp >= timestamp && header.last_offset() >= from {
-                return Ok(self.io("read", scanner.batch(position))?.map(|(_, bytes)| bytes.to_vec()));
+                return Ok(self
+                    .io("read", scanner.batch(position))?
+                    .map(|(_, bytes)| bytes.to_vec()));
             }
             position += header.total_len() as u64;
         }
@@ -460,14 +567,20 @@ impl Segment {
     }
 
     /// The batch that holds `offset`, as bytes. The index must be built.
-    pub fn batch_at_offset(&self, file: &dyn VolumeFile, offset: i64) -> Result<Option<Vec<u8>>, StorageError> {
+    pub fn batch_at_offset(
+        &self,
+        file: &dyn VolumeFile,
+        offset: i64,
+    ) -> Result<Option<Vec<u8>>, StorageError> {
         self.read_lately.store(true, Ordering::Relaxed);
         let size = self.size();
         let Some((position, _)) = self.io("read", self.find(file, offset, size))? else {
             return Ok(None);
         };
         let mut scanner = Scanner::new(file, size);
-        Ok(self.io("read", scanner.batch(position))?.map(|(_, bytes)| bytes.to_vec()))
+        Ok(self
+            .io("read", scanner.batch(position))?
+            .map(|(_, bytes)| bytes.to_vec()))
     }
 
     fn with_index<T>(&self, look_up: impl FnOnce(&Index) -> T) -> T {
@@ -505,7 +618,14 @@ pub(crate) struct Scanner<'a> {
 
 impl<'a> Scanner<'a> {
     pub fn new(file: &'a dyn VolumeFile, end: u64) -> Scanner<'a> {
-        Scanner { file, end, buffer: Vec::new(), buffer_at: 0, chunk: SMALLEST_CHUNK, hits: 0 }
+        Scanner {
+            file,
+            end,
+            buffer: Vec::new(),
+            buffer_at: 0,
+            chunk: SMALLEST_CHUNK,
+            hits: 0,
+        }
     }
 
     /// The header of the batch at `position`; `None` if no whole batch lies there.
@@ -522,25 +642,37 @@ impl<'a> Scanner<'a> {
         let Some(header) = self.header(position)? else {
             return Ok(None);
         };
-        Ok(self.bytes(position, header.total_len())?.map(|bytes| (header, bytes)))
+        Ok(self
+            .bytes(position, header.total_len())?
+            .map(|bytes| (header, bytes)))
     }
 
     /// The batch at `position` if it is whole and its CRC is right.
-    pub fn checked_batch(&mut self, position: u64) -> std::io::Result<Option<(BatchHeader, &[u8])>> {
+    pub fn checked_batch(
+        &mut self,
+        position: u64,
+    ) -> std::io::Result<Option<(BatchHeader, &[u8])>> {
         self.chunk = CHECKED_CHUNK;
-        Ok(self.batch(position)?.filter(|(_, bytes)| batch::verify_crc(bytes).is_ok()))
+        Ok(self
+            .batch(position)?
+            .filter(|(_, bytes)| batch::verify_crc(bytes).is_ok()))
     }
 
     fn bytes(&mut self, position: u64, len: usize) -> std::io::Result<Option<&[u8]>> {
         if self.end.saturating_sub(position) < len as u64 {
             return Ok(None);
         }
-        let buffered = position >= self.buffer_at && position + len as u64 <= self.buffer_at + self.buffer.len() as u64;
+        let buffered = position >= self.buffer_at
+            && position + len as u64 <= self.buffer_at + self.buffer.len() as u64;
         if buffered {
             self.hits += 1;
         } else {
             if self.chunk < CHECKED_CHUNK {
-                self.chunk = if self.hits > 1 { (self.chunk * 2).min(LARGEST_CHUNK) } else { SMALLEST_CHUNK };
+                self.chunk = if self.hits > 1 {
+                    (self.chunk * 2).min(LARGEST_CHUNK)
+                } else {
+                    SMALLEST_CHUNK
+                };
             }
             self.hits = 0;
             let want = (self.chunk.max(len) as u64).min(self.end - position) as usize;

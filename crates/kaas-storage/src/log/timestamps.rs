@@ -27,7 +27,12 @@ impl Log {
         let interval = self.config().index_interval_bytes;
         let mut look_from = start;
         while look_from < limit {
-            let Holding { segment: Some(segment), place: Place { next_base, .. }, .. } = self.holding(look_from) else {
+            let Holding {
+                segment: Some(segment),
+                place: Place { next_base, .. },
+                ..
+            } = self.holding(look_from)
+            else {
                 break;
             };
             let facts = segment.facts(&*self.volume, interval, next_base)?;
@@ -35,10 +40,13 @@ impl Log {
             while facts.max_timestamp >= timestamp_ms && from < facts.end_offset {
                 segment.build_index(&*self.volume, interval, next_base)?;
                 let file = segment.file(&*self.volume)?;
-                let Some(bytes) = segment.batch_at_timestamp(&*file, timestamp_ms, from, limit.min(next_base))? else {
+                let Some(bytes) =
+                    segment.batch_at_timestamp(&*file, timestamp_ms, from, limit.min(next_base))?
+                else {
                     break;
                 };
-                let wanted = |it: &TimestampedOffset| it.timestamp_ms >= timestamp_ms && it.offset >= start;
+                let wanted =
+                    |it: &TimestampedOffset| it.timestamp_ms >= timestamp_ms && it.offset >= start;
                 if let Some(found) = first_record(&segment, &bytes, wanted)? {
                     return Ok(Some(found));
                 }
@@ -55,19 +63,33 @@ impl Log {
 
     /// The first visible record with the highest timestamp (ListOffsets -3). With read_committed nothing is found if
     /// that record is not stable yet.
-    pub fn max_timestamp_offset(&self, isolation: Isolation) -> Result<Option<TimestampedOffset>, LogError> {
+    pub fn max_timestamp_offset(
+        &self,
+        isolation: Isolation,
+    ) -> Result<Option<TimestampedOffset>, LogError> {
         let (start, limit) = self.visible(isolation)?;
         let interval = self.config().index_interval_bytes;
         let mut highest = None;
         let mut look_from = start;
         while look_from < limit {
-            let Holding { segment: Some(segment), place: Place { next_base, .. }, .. } = self.holding(look_from) else {
+            let Holding {
+                segment: Some(segment),
+                place: Place { next_base, .. },
+                ..
+            } = self.holding(look_from)
+            else {
                 break;
             };
             let facts = segment.facts(&*self.volume, interval, next_base)?;
-            let beats = highest.as_ref().is_none_or(|(_, highest, _)| facts.max_timestamp > *highest);
+            let beats = highest
+                .as_ref()
+                .is_none_or(|(_, highest, _)| facts.max_timestamp > *highest);
             if facts.max_timestamp >= 0 && beats {
-                highest = Some((facts.max_timestamp_base, facts.max_timestamp, (segment, next_base)));
+                highest = Some((
+                    facts.max_timestamp_base,
+                    facts.max_timestamp,
+                    (segment, next_base),
+                ));
             }
             look_from = next_base;
         }
@@ -82,7 +104,9 @@ impl Log {
         let Some(bytes) = segment.batch_at_offset(&*file, base_offset)? else {
             return Ok(None);
         };
-        Ok(first_record(&segment, &bytes, |it| it.timestamp_ms >= highest && it.offset >= start)?)
+        Ok(first_record(&segment, &bytes, |it| {
+            it.timestamp_ms >= highest && it.offset >= start
+        })?)
     }
 
     fn visible(&self, isolation: Isolation) -> Result<(i64, i64), LogError> {
@@ -116,7 +140,11 @@ fn first_record(
     };
     for record in batch.records(&body) {
         let found = match record {
-            Ok(record) => TimestampedOffset { offset: record.offset, timestamp_ms: record.timestamp, leader_epoch },
+            Ok(record) => TimestampedOffset {
+                offset: record.offset,
+                timestamp_ms: record.timestamp,
+                leader_epoch,
+            },
             Err(_) => as_a_whole,
         };
         if wanted(&found) {

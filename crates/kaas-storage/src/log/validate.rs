@@ -22,7 +22,11 @@ pub(crate) struct Batch {
 impl Batch {
     /// `records` is one whole batch.
     fn of(records: &Bytes, header: BatchHeader) -> Batch {
-        Batch { head: header.to_bytes(), header, body: records.slice(batch::HEADER_LEN..) }
+        Batch {
+            head: header.to_bytes(),
+            header,
+            body: records.slice(batch::HEADER_LEN..),
+        }
     }
 
     pub fn producer(&self) -> Option<ProducerBatch> {
@@ -43,18 +47,26 @@ pub(crate) fn producer_batch(header: &BatchHeader) -> ProducerBatch {
 }
 
 /// One batch from a client, fit to be appended.
-pub(crate) fn client_batch(records: &Bytes, config: &LogConfig, options: &AppendOptions) -> Result<Batch, LogError> {
+pub(crate) fn client_batch(
+    records: &Bytes,
+    config: &LogConfig,
+    options: &AppendOptions,
+) -> Result<Batch, LogError> {
     let invalid = |why: String| Err(LogError::new(ErrorCode::INVALID_RECORD, why));
     let corrupt = |why: String| Err(LogError::new(ErrorCode::CORRUPT_MESSAGE, why));
     if records.is_empty() {
-        return invalid("a produce request must have a record batch for each of its partitions".to_owned());
+        return invalid(
+            "a produce request must have a record batch for each of its partitions".to_owned(),
+        );
     }
     if records.len() <= MAGIC_AT {
         return corrupt(format!("{} bytes are no record batch", records.len()));
     }
     let magic = records[MAGIC_AT] as i8;
     if magic != 2 {
-        return invalid(format!("the record batch has magic {magic}; only magic 2 is taken"));
+        return invalid(format!(
+            "the record batch has magic {magic}; only magic 2 is taken"
+        ));
     }
     let header = match BatchHeader::parse(records) {
         Ok(header) => header,
@@ -68,13 +80,22 @@ pub(crate) fn client_batch(records: &Bytes, config: &LogConfig, options: &Append
     }
     let len = header.total_len();
     if len < records.len() {
-        return invalid("a produce request carries exactly one record batch for each of its partitions".to_owned());
+        return invalid(
+            "a produce request carries exactly one record batch for each of its partitions"
+                .to_owned(),
+        );
     }
     if len > records.len() {
-        return corrupt(format!("the record batch has {} of its {len} bytes", records.len()));
+        return corrupt(format!(
+            "the record batch has {} of its {len} bytes",
+            records.len()
+        ));
     }
     if header.base_offset != 0 {
-        return invalid(format!("the base offset of a batch to append must be 0, but it is {}", header.base_offset));
+        return invalid(format!(
+            "the base offset of a batch to append must be 0, but it is {}",
+            header.base_offset
+        ));
     }
     if records.len() > config.max_message_bytes {
         return Err(LogError::new(
@@ -89,7 +110,11 @@ pub(crate) fn client_batch(records: &Bytes, config: &LogConfig, options: &Append
     if records.len() as u64 > config.segment_bytes {
         return Err(LogError::new(
             ErrorCode::RECORD_LIST_TOO_LARGE,
-            format!("the record batch has {} bytes, segment.bytes is {}", records.len(), config.segment_bytes),
+            format!(
+                "the record batch has {} bytes, segment.bytes is {}",
+                records.len(),
+                config.segment_bytes
+            ),
         ));
     }
     if let Err(error) = batch::verify_crc(records) {
@@ -120,9 +145,13 @@ pub(crate) fn client_batch(records: &Bytes, config: &LogConfig, options: &Append
             Ok(Batch::of(records, header))
         }
         TimestampType::LogAppendTime => {
-            let whole = batch::Batch { header, bytes: records };
+            let whole = batch::Batch {
+                header,
+                bytes: records,
+            };
             let head = batch::stamped_header(&whole, 0, -1, Some(options.now_ms));
-            let header = BatchHeader::parse(&head).expect("a valid header with another time is valid");
+            let header =
+                BatchHeader::parse(&head).expect("a valid header with another time is valid");
             Ok(Batch::of(records, header))
         }
     }
@@ -130,7 +159,11 @@ pub(crate) fn client_batch(records: &Bytes, config: &LogConfig, options: &Append
 
 /// The control batch that ends a transaction.
 pub(crate) fn marker_batch(marker: &Marker) -> Batch {
-    let end = if marker.commit { EndTxn::Commit } else { EndTxn::Abort };
+    let end = if marker.commit {
+        EndTxn::Commit
+    } else {
+        EndTxn::Abort
+    };
     let records = batch::marker_batch(
         end,
         marker.producer_id,
