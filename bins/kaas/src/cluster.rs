@@ -21,13 +21,14 @@ use kaas_broker::clock::Clock;
 use kaas_broker::config::Config;
 use kaas_broker::config::live::LiveConfig;
 use kaas_broker::config::settings::Settings;
-use kaas_broker::controller::{Controller, NewPartitions};
+use kaas_broker::controller::{Controller, KnownTopics, NewPartitions};
 use kaas_broker::coordinator::actor::{self, Groups, Source, Work};
 use kaas_broker::coordinator::{Coordinator, recovery};
 use kaas_broker::ids::Ids;
 use kaas_broker::metrics::Metrics;
 use kaas_broker::pages::BrokerPages;
 use kaas_broker::partitions::Partitions;
+use kaas_broker::resource_configs::ResourceConfigs;
 use kaas_broker::server::{Bound, Limits, Server};
 use kaas_broker::topics::{Topic, TopicWatcher, Topics};
 use kaas_coordinator::GroupConfig;
@@ -284,6 +285,11 @@ async fn assemble(
     let epoch = u32::try_from(epoch).context("the volume has seen 4 billion controllers")?;
 
     let topics = Arc::new(topics);
+    let resource_configs = {
+        let (volume, session) = (Arc::clone(&volume), Arc::clone(&session));
+        let (config, topics) = (Arc::clone(&config), Arc::clone(&topics));
+        blocking(move || ResourceConfigs::open(node_id, volume, session, config, topics)).await?
+    };
     let partitions = Arc::new(Partitions::new(
         node_id,
         Arc::clone(&volume),
@@ -302,6 +308,7 @@ async fn assemble(
         clock.clone(),
         ids.clone(),
         metrics,
+        Arc::clone(&topics),
     )?;
     let cluster = Arc::new(ArcSwap::from_pointee(ClusterView::default()));
 
@@ -331,24 +338,30 @@ async fn assemble(
         session: session.name().to_string(),
         state: BrokerState::Alive,
     };
-    let led: Vec<NewPartitions> = topics
-        .table()
-        .iter()
-        .map(|topic| NewPartitions {
-            topic: topic.name.clone(),
-            topic_id: topic.id,
-            partitions: 0..topic.partitions,
-        })
-        .collect();
+    let known = {
+        let table = topics.table();
+        KnownTopics {
+            topics: table
+                .iter()
+                .map(|topic| NewPartitions {
+                    topic: topic.name.clone(),
+                    topic_id: topic.id,
+                    partitions: 0..topic.partitions,
+                })
+                .collect(),
+            complete: !table.has_refused(),
+        }
+    };
     let controller = {
         let (volume, session) = (Arc::clone(&volume), Arc::clone(&entry.controller));
         blocking(move || {
-            Controller::start(volume, session, epoch, previous, me, &led, apply).map(Arc::new)
+            Controller::start(volume, session, epoch, previous, me, &known, apply).map(Arc::new)
         })
         .await?
     };
 
     topics.watch(partitions.clone());
+    resource_configs.drive(&partitions);
     topics.watch(Arc::new(DeletedTopics(groups.clone())));
     config.subscribe({
         let groups = groups.clone();
@@ -373,6 +386,7 @@ async fn assemble(
         clock,
         ids,
         topics,
+        resource_configs: Arc::new(resource_configs),
         partitions,
         groups,
         controller,

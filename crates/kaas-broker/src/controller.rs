@@ -28,6 +28,13 @@ pub struct NewPartitions {
     pub partitions: std::ops::Range<i32>,
 }
 
+/// The topics there are.
+pub struct KnownTopics {
+    pub topics: Vec<NewPartitions>,
+    /// False while a topic's file does not parse: then an entry of no known topic may be that one's.
+    pub complete: bool,
+}
+
 pub struct Controller {
     volume: Arc<dyn Volume>,
     session: Arc<Session>,
@@ -48,10 +55,10 @@ impl Controller {
         epoch: u32,
         previous: Assignment,
         me: BrokerEntry,
-        topics: &[NewPartitions],
+        known: &KnownTopics,
         apply: Apply,
     ) -> Result<Controller, StorageError> {
-        let next = succeed(previous, epoch, me.clone(), topics);
+        let next = succeed(previous, epoch, me.clone(), known);
         let controller = Controller {
             volume,
             session,
@@ -163,7 +170,7 @@ fn succeed(
     mut next: Assignment,
     epoch: u32,
     me: BrokerEntry,
-    topics: &[NewPartitions],
+    known: &KnownTopics,
 ) -> Assignment {
     next.controller_epoch = epoch;
     next.version = Assignment::first_version(epoch);
@@ -175,27 +182,29 @@ fn succeed(
     next.brokers.push(me);
     next.brokers.sort_by_key(|broker| broker.id);
 
-    let wanted: BTreeMap<String, &NewPartitions> = topics
+    let wanted: BTreeMap<String, &NewPartitions> = known
+        .topics
         .iter()
         .map(|topic| (topic.topic_id.to_string(), topic))
         .collect();
     next.partitions.retain(|entry| {
-        wanted
-            .get(&entry.topic_id)
-            .is_some_and(|topic| topic.partitions.contains(&entry.partition))
+        match wanted.get(&entry.topic_id) {
+            Some(topic) => topic.partitions.contains(&entry.partition),
+            None => !known.complete,
+        }
     });
     for entry in &mut next.partitions {
         entry.leader = id;
         entry.leader_epoch += 1;
     }
-    let known: BTreeSet<(String, i32)> = next
+    let led: BTreeSet<(String, i32)> = next
         .partitions
         .iter()
         .map(|entry| (entry.topic_id.clone(), entry.partition))
         .collect();
     for (topic_id, topic) in wanted {
         for partition in topic.partitions.clone() {
-            if !known.contains(&(topic_id.clone(), partition)) {
+            if !led.contains(&(topic_id.clone(), partition)) {
                 next.partitions.push(PartitionEntry {
                     topic: topic.topic.clone(),
                     topic_id: topic_id.clone(),
@@ -257,10 +266,34 @@ mod tests {
         }
     }
 
+    fn known(topics: Vec<NewPartitions>) -> KnownTopics {
+        KnownTopics {
+            topics,
+            complete: true,
+        }
+    }
+
+    #[test]
+    fn while_a_topic_file_does_not_parse_no_partition_is_forgotten() {
+        let first = succeed(
+            Assignment::default(),
+            1,
+            me(0),
+            &known(vec![topic("t", 1, 2)]),
+        );
+        let torn = KnownTopics {
+            topics: Vec::new(),
+            complete: false,
+        };
+        let next = succeed(first, 2, me(0), &torn);
+        assert_eq!(next.partitions.len(), 2);
+        assert_eq!(next.partitions[0].leader_epoch, 1);
+    }
+
     #[test]
     fn a_restart_leads_every_partition_under_the_next_epoch_and_never_goes_back_in_version() {
-        let first = succeed(Assignment::default(), 1, me(0), &[topic("t", 1, 2)]);
-        let again = succeed(first.clone(), 2, me(0), &[topic("t", 1, 3)]);
+        let first = succeed(Assignment::default(), 1, me(0), &known(vec![topic("t", 1, 2)]));
+        let again = succeed(first.clone(), 2, me(0), &known(vec![topic("t", 1, 3)]));
         assert!(again.version > first.version + 1_000_000);
         let epochs: Vec<i32> = again.partitions.iter().map(|p| p.leader_epoch).collect();
         assert_eq!(epochs, [1, 1, 0]);
@@ -268,16 +301,16 @@ mod tests {
 
     #[test]
     fn partitions_of_topics_that_are_gone_are_forgotten() {
-        let first = succeed(Assignment::default(), 1, me(0), &[topic("t", 1, 2)]);
-        let again = succeed(first, 2, me(0), &[topic("t", 2, 1)]);
+        let first = succeed(Assignment::default(), 1, me(0), &known(vec![topic("t", 1, 2)]));
+        let again = succeed(first, 2, me(0), &known(vec![topic("t", 2, 1)]));
         assert_eq!(again.partitions.len(), 1);
         assert_eq!(again.partitions[0].leader_epoch, 0);
     }
 
     #[test]
     fn a_broker_that_is_absent_stays_in_the_set_as_dead() {
-        let first = succeed(Assignment::default(), 1, me(0), &[]);
-        let next = succeed(first, 2, me(1), &[]);
+        let first = succeed(Assignment::default(), 1, me(0), &known(vec![]));
+        let next = succeed(first, 2, me(1), &known(vec![]));
         let states: Vec<(i32, BrokerState)> =
             next.brokers.iter().map(|b| (b.id, b.state)).collect();
         assert_eq!(states, [(0, BrokerState::Dead), (1, BrokerState::Alive)]);

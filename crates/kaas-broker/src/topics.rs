@@ -217,6 +217,11 @@ impl Table {
         self.by_name.is_empty()
     }
 
+    /// Whether there are topics besides these, in files that do not parse.
+    pub fn has_refused(&self) -> bool {
+        !self.refused.is_empty()
+    }
+
     /// Why the topic of this name cannot be served, if its file does not parse.
     pub fn refused(&self, name: &str) -> Option<&str> {
         if self.refused.is_empty() {

@@ -4,7 +4,7 @@
 //! What lives elsewhere: who owns a group (`coordinator.rs`), when a file is due (`behind.rs`), what a group answers
 //! (`kaas-coordinator`), how records become durable (`kaas-storage`'s journal). Here: the order of all that.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -15,7 +15,7 @@ use kaas_coordinator::{
 };
 use kaas_storage::StorageError;
 use kaas_storage::journal::replay::Replay;
-use kaas_storage::journal::{self, Batch, BatchFailed, Journal, Kind, TrimLimit};
+use kaas_storage::journal::{self, Batch, BatchFailed, Journal, JournalFile, Kind, TrimLimit};
 use kaas_storage::layout::GROUPS;
 use kaas_storage::session::Session;
 use kaas_storage::volume::Volume;
@@ -42,6 +42,7 @@ use crate::connection::ReplySlot;
 use crate::handlers::offset_fetch::{self, Plan};
 use crate::ids::Ids;
 use crate::metrics::{GroupSnapshot, Metrics, OffsetSnapshot};
+use crate::topics::Topics;
 use crate::{Ctx, group_takeover};
 
 /// Calls handled at one time, and made durable together at most.
@@ -188,6 +189,7 @@ impl Groups {
         clock: Clock,
         ids: Ids,
         metrics: Arc<Metrics>,
+        topics: Arc<Topics>,
     ) -> Result<Groups, StorageError> {
         let (work, inbox) = mpsc::unbounded_channel();
         let (batches_in, batches) = mpsc::unbounded_channel();
@@ -232,7 +234,9 @@ impl Groups {
             routing: 0,
             behind: Behind::new(settings.file_interval_ms, settings.file_rate),
             held: VecDeque::new(),
+            topics,
             deleted_topics: Vec::new(),
+            former_journals: Vec::new(),
             stalled_ms: 0,
             quiet_until_ms: 0,
             sweep_interval_ms: settings.sweep_interval_ms,
@@ -332,6 +336,8 @@ struct Actor {
     unsure: FnvHashSet<String>,
     /// Groups of which the last word is in a journal that cannot be used: refused until the operator has mended it.
     lost: FnvHashSet<String>,
+    /// The journals of former coordinators that the first version names. Until they are gone, what they say counts.
+    former_journals: Vec<JournalFile>,
     /// Journals of former coordinators of which a part cannot be read: any group may be in that part.
     doubts: Option<Arc<Replay>>,
     /// Those who wait for the journal to hold what was taken over.
@@ -347,7 +353,8 @@ struct Actor {
     behind: Behind,
     /// File operations that wait for the change they show to be durable.
     held: VecDeque<(u64, FileJob)>,
-    /// Topics deleted before every group was in memory.
+    topics: Arc<Topics>,
+    /// Topics deleted while groups were out of memory: those that come in then may still have offsets of them.
     deleted_topics: Vec<(String, Uuid)>,
     /// How long the process stood still, in all.
     stalled_ms: u64,
@@ -415,6 +422,9 @@ impl Actor {
             }
             if self.relist_ms.is_some_and(|at| at <= now.mono_ms) {
                 self.list_files();
+            }
+            if !self.deleted_topics.is_empty() && self.is_settled() {
+                self.deleted_topics.clear();
             }
             self.refused.retain(|_, until| *until > now.mono_ms);
             self.sweep(now);
@@ -486,7 +496,7 @@ impl Actor {
             Work::List { request, reply } => self.list(request, reply),
             Work::TopicDeleted { name, id } => {
                 self.manager.topic_deleted(&name, id, &mut self.out);
-                if let Listing::UnderWay { .. } = self.listing {
+                if !self.is_settled() {
                     self.deleted_topics.push((name, id));
                 }
             }
@@ -719,7 +729,8 @@ impl Actor {
             groups,
             ..ListGroupsResponse::default()
         };
-        let after = (self.made > self.durable).then_some(self.made);
+        let made = self.out.changes.last().map_or(self.made, |change| change.number);
+        let after = (made > self.durable).then_some(made);
         self.answer(
             Waiter {
                 slot: reply,
@@ -776,14 +787,21 @@ impl Actor {
             return;
         }
         let session = Arc::clone(&self.session);
-        let journal = Arc::clone(&self.journal);
+        let own = Arc::clone(&self.journal);
         let back = self.back.clone();
         let in_force = self.applied.unwrap_or_default();
+        let former = match self.source.load().journals_named() {
+            // A takeover that failed half way is taken up again.
+            true => self.former_journals.clone(),
+            false => Vec::new(),
+        };
         tokio::task::spawn_blocking(move || {
-            let replay = Replay::read(vec![journal.read_back()]);
+            let volume = session.volume().as_ref();
+            let mut journals = journal::read_left_behind(volume, &former);
+            journals.push(own.read_back());
+            let replay = Replay::read(journals);
             for group in groups {
-                let result =
-                    recovery::resolve(&replay, session.volume().as_ref(), &group, in_force);
+                let result = recovery::resolve(&replay, volume, &group, in_force);
                 // An actor that has ended loads nothing.
                 let _ = back.send(Work::Internal(Internal::Loaded {
                     group,
@@ -896,6 +914,7 @@ impl Actor {
                 self.lost.insert(group);
             }
         }
+        self.former_journals = std::mem::take(&mut recovered.named);
         self.doubts = recovered.into_doubts().map(Arc::new);
         self.absorbed.push((usable, done));
         if routing_changed {
@@ -989,12 +1008,36 @@ impl Actor {
         }
     }
 
+    /// Whether every group there is is in memory, or cannot be.
+    fn is_settled(&self) -> bool {
+        matches!(self.listing, Listing::Done) && self.loading.is_empty() && self.unsure.is_empty()
+    }
+
+    /// Offsets of topics that were deleted when this broker, or the one before it, could not write that down any more.
+    fn drop_offsets_of_deleted_topics(&mut self) {
+        let topics = self.topics.table();
+        if topics.has_refused() {
+            // A topic whose file cannot be read is not a deleted one.
+            return;
+        }
+        let gone: BTreeSet<(String, Uuid)> = self
+            .manager
+            .committed_offsets()
+            .filter(|(_, _, _, committed)| committed.topic_id != Uuid::ZERO)
+            .filter(|(_, _, _, committed)| topics.get_by_id(&committed.topic_id).is_none())
+            .map(|(_, topic, _, committed)| (topic.to_owned(), committed.topic_id))
+            .collect();
+        for (topic, id) in gone {
+            self.manager.topic_deleted(&topic, id, &mut self.out);
+        }
+    }
+
     fn all_listed(&mut self, now: Now, number: u64, unreadable: Vec<String>) {
         if number != self.listing_number {
             return;
         }
         self.unreadable.extend(unreadable);
-        self.deleted_topics.clear();
+        self.drop_offsets_of_deleted_topics();
         let Listing::UnderWay { waiting, .. } = std::mem::replace(&mut self.listing, Listing::Done)
         else {
             return;

@@ -24,11 +24,16 @@ pub fn read_journals(volume: &dyn Volume, named: &[JournalFile], in_force: u64) 
         .into_iter()
         .map(|group| (group.to_owned(), resolve(&replay, volume, group, in_force)))
         .collect();
-    Recovered { groups, replay }
+    Recovered {
+        groups,
+        named: named.to_vec(),
+        replay,
+    }
 }
 
 pub struct Recovered {
     pub groups: Vec<LastWord>,
+    pub named: Vec<JournalFile>,
     replay: Replay,
 }
 
