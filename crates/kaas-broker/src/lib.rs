@@ -18,6 +18,7 @@ pub mod ids;
 pub mod metrics;
 pub mod pages;
 pub mod partitions;
+pub mod resource_configs;
 pub mod server;
 pub mod topics;
 
@@ -33,6 +34,7 @@ use crate::controller::Controller;
 use crate::coordinator::actor::Groups;
 use crate::ids::Ids;
 use crate::partitions::Partitions;
+use crate::resource_configs::ResourceConfigs;
 use crate::topics::Topics;
 
 /// What handlers work with. Each part owns its field; nothing here is a global.
@@ -44,6 +46,7 @@ pub struct Broker {
     pub clock: Clock,
     pub ids: Ids,
     pub topics: Arc<Topics>,
+    pub resource_configs: Arc<ResourceConfigs>,
     pub partitions: Arc<Partitions>,
     pub groups: Groups,
     pub controller: Arc<Controller>,

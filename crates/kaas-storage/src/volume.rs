@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use rustix::fs::{
     AtFlags, Dir, FallocateFlags, FileType, FlockOperation, Mode, OFlags, StatxFlags, fallocate,
-    fdatasync, flock, fsync, mkdirat, openat, renameat, statx, unlinkat,
+    fdatasync, flock, fstatvfs, fsync, mkdirat, openat, renameat, statx, unlinkat,
 };
 use rustix::io::{Errno, pread, pwrite, retry_on_intr};
 
@@ -35,6 +35,14 @@ pub struct Entry {
     pub is_dir: bool,
     /// Bytes; 0 for a directory.
     pub len: u64,
+}
+
+/// The room on a file system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Space {
+    pub total_bytes: u64,
+    /// What an ordinary user may still write.
+    pub usable_bytes: u64,
 }
 
 /// A held advisory lock, released when dropped and, by the kernel, when the process dies.
@@ -89,6 +97,11 @@ pub trait Volume: Send + Sync {
 
     /// Refuses a mount on which the volume contract does not hold. Call it after `layout::create`.
     fn check_mount(&self) -> Result<(), StorageError>;
+
+    /// How large the file system is and how much of it may still be written, if it says.
+    fn space(&self) -> io::Result<Option<Space>> {
+        Ok(None)
+    }
 
     /// Makes every missing directory along the path and makes the whole path durable.
     fn create_dir_all(&self, path: &str) -> io::Result<()> {
@@ -295,6 +308,14 @@ impl Volume for DiskVolume {
             Err(Errno::WOULDBLOCK) => Ok(None),
             Err(error) => Err(error.into()),
         }
+    }
+
+    fn space(&self) -> io::Result<Option<Space>> {
+        let stat = fstatvfs(&self.root)?;
+        Ok(Some(Space {
+            total_bytes: stat.f_blocks.saturating_mul(stat.f_frsize),
+            usable_bytes: stat.f_bavail.saturating_mul(stat.f_frsize),
+        }))
     }
 
     fn check_mount(&self) -> Result<(), StorageError> {

@@ -10,7 +10,7 @@ use kaas_wire::messages::create_partitions::{
     CreatePartitionsTopicResult,
 };
 
-use crate::handlers::create_topics::{MAX_PARTITIONS, check_replicas};
+use crate::handlers::create_topics::{MAX_PARTITIONS_PER_REQUEST, check_replicas};
 use crate::topics::{self, ApiError, Topic};
 use crate::{Broker, Ctx};
 
@@ -79,13 +79,13 @@ fn validate(broker: &Broker, old: &Topic, asked: &CreatePartitionsTopic) -> Resu
             ),
         ));
     }
-    if asked.count > MAX_PARTITIONS {
+    let additional = asked.count - old.partitions;
+    if additional > MAX_PARTITIONS_PER_REQUEST {
         return Err(ApiError::new(
-            ErrorCode::INVALID_PARTITIONS,
-            format!("a topic has at most {MAX_PARTITIONS} partitions"),
+            ErrorCode::POLICY_VIOLATION,
+            "Excessively large number of additional partitions per request.",
         ));
     }
-    let additional = asked.count - old.partitions;
     if let Some(assignments) = &asked.assignments {
         if assignments.len() != additional as usize {
             return Err(ApiError::new(

@@ -18,9 +18,7 @@ use crate::{Broker, Ctx};
 pub const SERVED: RangeInclusive<i16> = 2..=7;
 
 /// Kafka's `MAX_PARTITIONS_PER_BATCH`: more in one request are refused whole.
-const MAX_PARTITIONS_PER_REQUEST: i64 = 10_000;
-/// Partitions of one topic.
-pub const MAX_PARTITIONS: i32 = 100_000;
+pub const MAX_PARTITIONS_PER_REQUEST: i32 = 10_000;
 
 pub async fn handle(
     broker: &Arc<Broker>,
@@ -54,7 +52,7 @@ pub async fn handle(
         .sum();
     let mut answers: Vec<Result<NewTopic, ApiError>> = single()
         .map(|topic| {
-            if asked > MAX_PARTITIONS_PER_REQUEST {
+            if asked > i64::from(MAX_PARTITIONS_PER_REQUEST) {
                 return Err(ApiError::new(
                     ErrorCode::POLICY_VIOLATION,
                     "Excessively large number of partitions per request.",

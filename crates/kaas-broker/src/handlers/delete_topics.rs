@@ -102,37 +102,33 @@ fn resolve(table: &Table, asked: Vec<DeleteTopicState>) -> Vec<Resolved> {
             found,
         });
     }
-    for (name, times) in &names {
-        let found = if *times > 1 {
-            refuse("Duplicate topic name.")
-        } else {
-            match table.get(name) {
-                Some(topic) if ids.contains_key(&topic.id) => {
-                    refuse("The provided topic name maps to an ID that was already supplied.")
-                }
-                Some(topic) => Ok(topic.id),
-                None => Err(topics::unknown(table, name)),
-            }
-        };
-        resolved.push(Resolved {
-            name: Some(name.clone()),
-            topic_id: Uuid::ZERO,
-            found,
-        });
-    }
-    for (id, times) in ids {
-        let (name, found) = match table.get_by_id(&id) {
-            _ if times > 1 => (None, refuse("Duplicate topic id.")),
+    for (id, times) in &ids {
+        let (name, found) = match table.get_by_id(id) {
+            _ if *times > 1 => (None, refuse("Duplicate topic id.")),
             Some(topic) if names.contains_key(&topic.name) => (
                 Some(topic.name.clone()),
                 refuse("The provided topic name maps to an ID that was already supplied."),
             ),
-            Some(topic) => (Some(topic.name.clone()), Ok(id)),
+            Some(topic) => (Some(topic.name.clone()), Ok(*id)),
             None => (None, Err(ApiError::bare(ErrorCode::UNKNOWN_TOPIC_ID))),
         };
         resolved.push(Resolved {
             name,
-            topic_id: id,
+            topic_id: *id,
+            found,
+        });
+    }
+    for (name, times) in names {
+        let found = match table.get(&name) {
+            _ if times > 1 => refuse("Duplicate topic name."),
+            // Answered with its id.
+            Some(topic) if ids.contains_key(&topic.id) => continue,
+            Some(topic) => Ok(topic.id),
+            None => Err(topics::unknown(table, &name)),
+        };
+        resolved.push(Resolved {
+            name: Some(name),
+            topic_id: Uuid::ZERO,
             found,
         });
     }

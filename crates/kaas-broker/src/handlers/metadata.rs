@@ -195,7 +195,7 @@ fn describe(view: &ClusterView, topic: &Topic) -> MetadataResponseTopic {
 }
 
 /// The volume holds one copy, so the leader is the one replica there is.
-fn describe_partition(
+pub fn describe_partition(
     view: &ClusterView,
     topic: &Topic,
     partition: i32,
