@@ -15,7 +15,9 @@ use kaas_coordinator::{
 };
 use kaas_storage::StorageError;
 use kaas_storage::journal::replay::Replay;
-use kaas_storage::journal::{self, Batch, BatchFailed, Journal, JournalFile, Kind, TrimLimit};
+use kaas_storage::journal::{
+    self, Batch, BatchFailed, Carry, Journal, JournalFile, Kind, TrimLimit,
+};
 use kaas_storage::layout::GROUPS;
 use kaas_storage::session::Session;
 use kaas_storage::volume::Volume;
@@ -1293,20 +1295,20 @@ impl Actor {
         }
         self.next_trim_ms = now.mono_ms + TRIM_INTERVAL_MS;
         for (group, carry) in self.journal.wanted(limit) {
-            let Some(revision) = self.manager.revision(&group) else {
-                continue;
-            };
-            let (kind, payload) = match (carry, self.manager.document(&group)) {
-                (_, Some(document)) => (Kind::Document, document.to_compact_json()),
-                (_, None) => (Kind::Removed, Vec::new()),
-            };
-            journal::encode(
-                &mut self.records,
-                kind,
-                &group,
-                for_journal(revision),
-                &payload,
-            );
+            match carry {
+                Carry::Document => {
+                    // What is being read back is carried on by its checkpoint.
+                    let Some(document) = self.manager.document(&group) else {
+                        continue;
+                    };
+                    let revision = for_journal(document.revision);
+                    let payload = document.to_compact_json();
+                    journal::encode(&mut self.records, Kind::Document, &group, revision, &payload);
+                }
+                Carry::Removed { revision } => {
+                    journal::encode(&mut self.records, Kind::Removed, &group, revision, &[]);
+                }
+            }
         }
         if !self.records.is_empty() {
             // The next round finds them acknowledged.

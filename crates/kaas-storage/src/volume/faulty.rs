@@ -7,7 +7,7 @@ use std::sync::Arc;
 use parking_lot::{Mutex, MutexGuard};
 use rustix::io::Errno;
 
-use super::{Entry, Lock, Volume, VolumeFile};
+use super::{Entry, Lock, Space, Volume, VolumeFile};
 use crate::error::StorageError;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -194,6 +194,10 @@ impl Volume for FaultyVolume {
 
     fn lock(&self, path: &str) -> io::Result<Option<Lock>> {
         self.run(Call::Change, || self.inner.lock(path))
+    }
+
+    fn space(&self) -> io::Result<Option<Space>> {
+        self.inner.space()
     }
 
     fn check_mount(&self) -> Result<(), StorageError> {
