@@ -19,19 +19,26 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use kaas_wire::api_key::ApiKey;
+use kaas_wire::messages::alter_configs::AlterConfigsRequest;
 use kaas_wire::messages::api_versions::ApiVersionsRequest;
 use kaas_wire::messages::create_partitions::CreatePartitionsRequest;
 use kaas_wire::messages::create_topics::CreateTopicsRequest;
 use kaas_wire::messages::delete_groups::DeleteGroupsRequest;
+use kaas_wire::messages::delete_records::DeleteRecordsRequest;
 use kaas_wire::messages::delete_topics::DeleteTopicsRequest;
 use kaas_wire::messages::describe_cluster::DescribeClusterRequest;
+use kaas_wire::messages::describe_configs::DescribeConfigsRequest;
 use kaas_wire::messages::describe_groups::DescribeGroupsRequest;
+use kaas_wire::messages::describe_log_dirs::DescribeLogDirsRequest;
+use kaas_wire::messages::describe_topic_partitions::DescribeTopicPartitionsRequest;
 use kaas_wire::messages::fetch::FetchRequest;
 use kaas_wire::messages::find_coordinator::FindCoordinatorRequest;
 use kaas_wire::messages::heartbeat::HeartbeatRequest;
+use kaas_wire::messages::incremental_alter_configs::IncrementalAlterConfigsRequest;
 use kaas_wire::messages::init_producer_id::InitProducerIdRequest;
 use kaas_wire::messages::join_group::JoinGroupRequest;
 use kaas_wire::messages::leave_group::LeaveGroupRequest;
+use kaas_wire::messages::list_config_resources::ListConfigResourcesRequest;
 use kaas_wire::messages::list_groups::ListGroupsRequest;
 use kaas_wire::messages::list_offsets::ListOffsetsRequest;
 use kaas_wire::messages::metadata::MetadataRequest;
@@ -143,12 +150,19 @@ apis! {
     api_versions: ApiVersionsRequest, answers;
     create_topics: CreateTopicsRequest, awaited;
     delete_topics: DeleteTopicsRequest, awaited;
+    delete_records: DeleteRecordsRequest, awaited;
     init_producer_id: InitProducerIdRequest, awaited;
     offset_for_leader_epoch: OffsetForLeaderEpochRequest, answers;
+    describe_log_dirs: DescribeLogDirsRequest, awaited;
+    alter_configs: AlterConfigsRequest, awaited;
+    describe_configs: DescribeConfigsRequest, answers;
     create_partitions: CreatePartitionsRequest, awaited;
     delete_groups: DeleteGroupsRequest, deferred;
     offset_delete: OffsetDeleteRequest, deferred;
+    incremental_alter_configs: IncrementalAlterConfigsRequest, awaited;
     describe_cluster: DescribeClusterRequest, answers;
+    describe_topic_partitions: DescribeTopicPartitionsRequest, answers;
+    list_config_resources: ListConfigResourcesRequest, answers;
 }
 
 fn decode<M: Message>(
