@@ -261,7 +261,7 @@ mod tests {
     fn topic(name: &str, id: u8, partitions: i32) -> NewPartitions {
         NewPartitions {
             topic: name.into(),
-            topic_id: Uuid([id; 16]),
+            topic_id: Uuid::from_bytes([id; 16]),
             partitions: 0..partitions,
         }
     }
