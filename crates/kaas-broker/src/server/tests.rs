@@ -540,7 +540,7 @@ async fn a_client_that_pipelines_and_does_not_read_is_not_read_either() {
 async fn records_sent_from_a_file_are_the_bytes_of_the_file() {
     let tested = Tested::new(Limits::default()).await;
     let directory = tempfile::tempdir().unwrap();
-    let content: Vec<u8> = (0..3 * MIB + 17).map(|at| (at * at >> 7) as u8).collect();
+    let content: Vec<u8> = (0..3 * MIB + 17).map(|at| ((at * at) >> 7) as u8).collect();
     let disk = DiskVolume::open(directory.path()).unwrap();
     let memory = MemoryVolume::new();
     let volumes: [&dyn Volume; 2] = [&disk, &memory];
