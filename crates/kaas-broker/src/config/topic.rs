@@ -308,6 +308,11 @@ mod tests {
                 "3000000000",
                 "Invalid value 3000000000 for configuration segment.bytes: Not a number of type INT",
             ),
+            (
+                "cleanup.policy",
+                "compact,,delete",
+                "Invalid value compact,,delete for configuration cleanup.policy: values must not be empty",
+            ),
             ("foo", "bar", "Unknown topic config name: foo"),
             (
                 "message.timestamp.type",

@@ -223,10 +223,12 @@ impl ConfigValue for Vec<String> {
         if text.is_empty() {
             return Ok(Vec::new());
         }
-        Ok(text
-            .split(',')
-            .map(|element| element.trim().to_owned())
-            .collect())
+        let elements = text.split(',').map(|element| element.trim().to_owned());
+        let elements: Vec<String> = elements.collect();
+        if elements.iter().any(String::is_empty) {
+            return Err("values must not be empty".to_owned());
+        }
+        Ok(elements)
     }
 
     fn show(&self) -> Option<String> {
