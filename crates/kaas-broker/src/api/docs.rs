@@ -39,6 +39,8 @@ fn markdown() -> String {
         let kafka = api.key.versions().expect("a served key is known");
         let note = if api.key == ApiKey::PRODUCE {
             "advertised from 0, as Kafka does for old librdkafka"
+        } else if api.key == ApiKey::INIT_PRODUCER_ID {
+            "6 is not stable, and Kafka does not advertise it either"
         } else if api.served != kafka {
             "not all versions"
         } else {
