@@ -152,6 +152,10 @@ impl ResourceConfigs {
                 self.check_node("Broker", "", name)?;
                 Ok(Vec::new())
             }
+            ResourceType::Group if name.is_empty() => Err(ApiError::new(
+                ErrorCode::INVALID_REQUEST,
+                "Group name must not be empty",
+            )),
             ResourceType::Group => Ok(overridden::<GroupConfig>(
                 group::describe_group(),
                 self.groups.load().get(name),

@@ -686,3 +686,345 @@ fn new_partitions(topic: &Topic, from: i32) -> NewPartitions {
         partitions: from..topic.partitions,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use kaas_storage::layout;
+    use kaas_storage::session::{SessionKind, fence};
+    use kaas_storage::volume::memory::MemoryVolume;
+    use parking_lot::Mutex;
+
+    use super::*;
+    use crate::ids::Ids;
+
+    /// A volume and the topics of one process on it after another.
+    struct World {
+        volume: Arc<dyn Volume>,
+        session: Arc<Session>,
+        ids: Ids,
+    }
+
+    impl World {
+        fn new(volume: impl Volume + 'static) -> World {
+            World::with_ids(volume, Ids::counted())
+        }
+
+        fn after_power_cut(&self, memory: &MemoryVolume) -> World {
+            World::with_ids(memory.power_cut(1), self.ids.clone())
+        }
+
+        fn with_ids(volume: impl Volume + 'static, ids: Ids) -> World {
+            let volume: Arc<dyn Volume> = Arc::new(volume);
+            layout::create(&*volume).unwrap();
+            let session = session(&volume, &ids);
+            World {
+                volume,
+                session,
+                ids,
+            }
+        }
+
+        fn restart(&mut self) {
+            fence(&*self.volume, self.session.name()).unwrap();
+            self.session = session(&self.volume, &self.ids);
+        }
+
+        fn open(&self) -> (Arc<Topics>, Vec<Uuid>) {
+            let (topics, leftovers) =
+                Topics::open(self.volume.clone(), self.session.clone()).unwrap();
+            (Arc::new(topics), leftovers)
+        }
+
+        fn new_topic(&self, name: &str, partitions: i32) -> NewTopic {
+            NewTopic {
+                name: name.to_owned(),
+                id: self.ids.kafka_uuid(),
+                partitions,
+                configs: BTreeMap::from([("retention.ms".to_owned(), "5".to_owned())]),
+                created_ms: 7,
+            }
+        }
+
+        async fn create(&self, topics: &Arc<Topics>, name: &str) -> Result<Arc<Topic>, ApiError> {
+            topics.create(vec![self.new_topic(name, 2)]).await.remove(0)
+        }
+
+        /// A file in the data of a topic.
+        fn write_data(&self, id: Uuid) {
+            let dir = format!("{}/0", data_dir(id));
+            self.volume.create_dir_all(&dir).unwrap();
+            self.volume.create(&format!("{dir}/x")).unwrap();
+        }
+
+        fn write_file(&self, name: &str, text: &str) {
+            self.session
+                .publish(&format!("{TOPIC_FILES}/{name}"), text.as_bytes())
+                .unwrap();
+        }
+    }
+
+    fn session(volume: &Arc<dyn Volume>, ids: &Ids) -> Arc<Session> {
+        let uuid = uuid::Uuid::from_bytes(ids.uuid_bytes());
+        Arc::new(Session::create(volume.clone(), SessionKind::Broker, 0, uuid).unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_created_topic_survives_a_restart_and_a_power_cut_as_it_was() {
+        let memory = MemoryVolume::new();
+        let mut world = World::new(memory.clone());
+        let (topics, _) = world.open();
+        let created = world.create(&topics, "orders").await.unwrap();
+        world.restart();
+        assert_eq!(world.open().0.get("orders").unwrap(), created);
+        let world = world.after_power_cut(&memory);
+        assert_eq!(world.open().0.get("orders").unwrap(), created);
+    }
+
+    #[tokio::test]
+    async fn the_file_of_a_topic_is_readable() {
+        let world = World::new(MemoryVolume::new());
+        let (topics, _) = world.open();
+        let id = world.create(&topics, "orders").await.unwrap().id;
+        let text =
+            String::from_utf8(world.volume.read("__cluster/topics/orders.json").unwrap()).unwrap();
+        let expected = format!(
+            "{{\n  \"topic\": \"orders\",\n  \"topic_id\": \"{id}\",\n  \"partitions\": 2,\n  \"created_ms\": 7,\n  \"configs\": {{\n    \"retention.ms\": \"5\"\n  }}\n}}\n"
+        );
+        assert_eq!(text, expected);
+    }
+
+    #[tokio::test]
+    async fn a_deleted_topic_stays_deleted_and_its_data_goes_at_the_next_start_at_the_latest() {
+        let memory = MemoryVolume::new();
+        let world = World::new(memory.clone());
+        let (topics, _) = world.open();
+        let old = world.create(&topics, "orders").await.unwrap();
+        world.write_data(old.id);
+        topics.delete(old.id).await.unwrap();
+        assert!(topics.get("orders").is_none() && topics.get_by_id(&old.id).is_none());
+        // The process dies before it removes the data.
+        let world = world.after_power_cut(&memory);
+        let (topics, leftovers) = world.open();
+        assert!(topics.table().is_empty());
+        for id in leftovers {
+            topics.remove_data(id);
+        }
+        assert!(world.volume.list(TOPICS).unwrap().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_topic_created_again_has_another_id_and_the_data_of_the_former_is_not_its() {
+        let world = World::new(MemoryVolume::new());
+        let (topics, _) = world.open();
+        let old = world.create(&topics, "orders").await.unwrap();
+        topics.delete(old.id).await.unwrap();
+        let new = world.create(&topics, "orders").await.unwrap();
+        assert_ne!(old.id, new.id);
+        assert_ne!(old.partition_dir(0), new.partition_dir(0));
+    }
+
+    #[tokio::test]
+    async fn a_file_that_does_not_parse_refuses_its_topic_and_no_other_and_no_data_is_removed() {
+        let mut world = World::new(MemoryVolume::new());
+        let (topics, _) = world.open();
+        world.create(&topics, "good").await.unwrap();
+        let bad = world.create(&topics, "bad").await.unwrap();
+        world.write_data(bad.id);
+        world.restart();
+        world.write_file("bad.json", "{\n  \"topic\": \"bad\",\n  oops");
+        let (topics, leftovers) = world.open();
+        assert!(
+            leftovers.is_empty(),
+            "the directory may be the refused topic's"
+        );
+        assert!(topics.get("good").is_some() && topics.get("bad").is_none());
+        let refusal = world.create(&topics, "bad").await.unwrap_err();
+        assert_eq!(refusal.code, ErrorCode::KAFKA_STORAGE_ERROR);
+        let why = refusal.message.unwrap();
+        assert!(
+            why.contains("__cluster/topics/bad.json does not parse at line 3 column 3"),
+            "{why}"
+        );
+        assert!(
+            why.contains("move it and its data under topics/ aside"),
+            "{why}"
+        );
+        world.create(&topics, "other").await.unwrap();
+    }
+
+    #[test]
+    fn what_a_file_may_not_say_is_refused_in_words() {
+        let id = "AAAAAAAAAAAAAAAAAAAAAQ";
+        let parse = |file: &str, topic: &str, id: &str, partitions: i32| {
+            let text = format!(
+                "{{\"topic\":\"{topic}\",\"topic_id\":\"{id}\",\"partitions\":{partitions},\"created_ms\":1,\"configs\":{{}}}}"
+            );
+            TopicDocument::parse(file, text.as_bytes())
+        };
+        assert!(parse("a.json", "a", id, 1).is_ok());
+        for (file, topic, id, partitions, why) in [
+            (
+                "a.json",
+                "b",
+                id,
+                1,
+                "holds topic \"b\", whose file has another name",
+            ),
+            (
+                "a.json",
+                "a",
+                "AAAAAAAAAAAAAAAAAAAAAA",
+                1,
+                "has the zero topic id",
+            ),
+            ("a.json", "a", "?", 1, "which is no topic id"),
+            ("a.json", "a", id, 0, "has 0 partitions"),
+        ] {
+            let refused = parse(file, topic, id, partitions).unwrap_err();
+            assert!(refused.contains(why), "{refused}");
+        }
+        let more = format!(
+            "{{\"topic\":\"a\",\"topic_id\":\"{id}\",\"partitions\":1,\"created_ms\":1,\"configs\":{{}},\"shards\":1}}"
+        );
+        assert!(
+            TopicDocument::parse("a.json", more.as_bytes())
+                .unwrap_err()
+                .contains("unknown field `shards`")
+        );
+    }
+
+    #[tokio::test]
+    async fn names_are_taken_once_also_within_a_request_and_may_not_differ_in_dots_and_underscores_only()
+     {
+        let world = World::new(MemoryVolume::new());
+        let (topics, _) = world.open();
+        let asked = ["a.b", "a.b", "c"].map(|name| world.new_topic(name, 1));
+        let answers = topics.create(asked.to_vec()).await;
+        let codes: Vec<Option<ErrorCode>> = answers
+            .into_iter()
+            .map(|answer| answer.err().map(|error| error.code))
+            .collect();
+        assert_eq!(codes, [None, Some(ErrorCode::TOPIC_ALREADY_EXISTS), None]);
+        let collides = world.create(&topics, "a_b").await.unwrap_err();
+        assert_eq!(collides.code, ErrorCode::INVALID_TOPIC_EXCEPTION);
+        assert_eq!(
+            collides.message.unwrap(),
+            "Topic 'a_b' collides with existing topic: a.b"
+        );
+        let a_b = topics.get("a.b").unwrap().id;
+        topics.delete(a_b).await.unwrap();
+        world.create(&topics, "a_b").await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_change_is_durable_before_it_is_seen_and_a_refused_one_changes_nothing() {
+        let mut world = World::new(MemoryVolume::new());
+        let (topics, _) = world.open();
+        world.create(&topics, "a").await.unwrap();
+        let refused = topics
+            .change("a", |_| Err(ApiError::bare(ErrorCode::INVALID_PARTITIONS)))
+            .await;
+        assert_eq!(refused.unwrap_err().code, ErrorCode::INVALID_PARTITIONS);
+        assert_eq!(topics.get("a").unwrap().partitions, 2);
+        let grown = topics
+            .change("a", |old| {
+                Ok(Topic {
+                    partitions: 5,
+                    ..old.clone()
+                })
+            })
+            .await
+            .unwrap();
+        assert_eq!(topics.get("a").unwrap(), grown);
+        world.restart();
+        assert_eq!(world.open().0.get("a").unwrap().partitions, 5);
+        let gone = topics.change("b", |old| Ok(old.clone())).await;
+        assert_eq!(
+            gone.unwrap_err().code,
+            ErrorCode::UNKNOWN_TOPIC_OR_PARTITION
+        );
+    }
+
+    #[tokio::test]
+    async fn a_fenced_broker_creates_changes_and_deletes_nothing() {
+        let world = World::new(MemoryVolume::new());
+        let (topics, _) = world.open();
+        let topic = world.create(&topics, "a").await.unwrap();
+        fence(&*world.volume, world.session.name()).unwrap();
+        assert!(world.create(&topics, "b").await.is_err());
+        assert!(
+            topics
+                .change("a", |old| Ok(Topic {
+                    partitions: 9,
+                    ..old.clone()
+                }))
+                .await
+                .is_err()
+        );
+        assert!(topics.delete(topic.id).await.is_err());
+        assert_eq!(
+            topics
+                .table()
+                .iter()
+                .map(|topic| &*topic.name)
+                .collect::<Vec<_>>(),
+            ["a"]
+        );
+        assert_eq!(topics.get("a").unwrap().partitions, 2);
+    }
+
+    #[tokio::test]
+    async fn watchers_are_told_of_what_happened_in_its_order() {
+        #[derive(Default)]
+        struct Notes(Mutex<Vec<String>>);
+        impl TopicWatcher for Notes {
+            fn created(&self, topic: &Arc<Topic>) {
+                self.0.lock().push(format!("+{}", topic.name));
+            }
+            fn changed(&self, old: &Arc<Topic>, new: &Arc<Topic>) {
+                self.0.lock().push(format!(
+                    "{} {}>{}",
+                    new.name, old.partitions, new.partitions
+                ));
+            }
+            fn deleted(&self, topic: &Arc<Topic>) {
+                self.0.lock().push(format!("-{}", topic.name));
+            }
+        }
+        let world = World::new(MemoryVolume::new());
+        let (topics, _) = world.open();
+        let notes = Arc::new(Notes::default());
+        topics.watch(notes.clone());
+        let topic = world.create(&topics, "a").await.unwrap();
+        topics
+            .change("a", |old| {
+                Ok(Topic {
+                    partitions: 3,
+                    ..old.clone()
+                })
+            })
+            .await
+            .unwrap();
+        topics.change("a", |old| Ok(old.clone())).await.unwrap();
+        topics.delete(topic.id).await.unwrap();
+        assert_eq!(*notes.0.lock(), ["+a", "a 2>3", "-a"]);
+    }
+
+    #[test]
+    fn names_are_judged_in_kafkas_words() {
+        let long = "x".repeat(250);
+        for (name, why) in [
+            ("", "the empty string is not allowed".to_owned()),
+            (".", "'.' is not allowed".to_owned()),
+            ("..", "'..' is not allowed".to_owned()),
+            (&long, format!("the length of '{long}' is longer than the max allowed length 249")),
+            ("a b", "'a b' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'".to_owned()),
+        ] {
+            assert_eq!(validate_name(name).unwrap_err(), format!("Topic name is invalid: {why}"));
+        }
+        for name in ["a", "A.b_c-9", "...", "_", "-"] {
+            assert_eq!(validate_name(name), Ok(()));
+        }
+        assert_eq!(validate_name(&"x".repeat(249)), Ok(()));
+    }
+}

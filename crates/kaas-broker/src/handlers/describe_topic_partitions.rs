@@ -125,6 +125,7 @@ fn missing(table: &Table, name: &str) -> DescribeTopicPartitionsResponseTopic {
         error_code,
         name: Some(name.to_owned()),
         is_internal: topics::is_internal(name),
+        topic_authorized_operations: TOPIC_OPERATIONS,
         ..Default::default()
     }
 }

@@ -245,7 +245,7 @@ impl<'a> Reader<'a> {
             let found = match read {
                 Ok(found) => found,
                 Err(error) => Found {
-                    data: failed(wanted.partition, error, partition.is_ok()),
+                    data: failed(wanted.partition, error),
                     region: None,
                 },
             };
@@ -293,6 +293,11 @@ impl<'a> Reader<'a> {
                 Some(told.collect())
             }
         };
+        let region = read.slice.map(|slice| FileRegion {
+            file: slice.file,
+            position: slice.position,
+            len: slice.len,
+        });
         Ok(Found {
             data: PartitionData {
                 partition_index: wanted.partition,
@@ -301,14 +306,16 @@ impl<'a> Reader<'a> {
                 last_stable_offset: read.offsets.last_stable,
                 log_start_offset: read.offsets.start,
                 aborted_transactions,
-                records: empty(),
+                // Which place the region has among those of the answer is not known yet.
+                records: region
+                    .as_ref()
+                    .map_or_else(empty, |region| Records::External {
+                        len: region.len,
+                        id: 0,
+                    }),
                 ..Default::default()
             },
-            region: read.slice.map(|slice| FileRegion {
-                file: slice.file,
-                position: slice.position,
-                len: slice.len,
-            }),
+            region,
         })
     }
 }
@@ -370,13 +377,17 @@ fn diverging(log: &Log, wanted: &Wanted) -> Result<Option<Found>, ErrorCode> {
     }))
 }
 
-/// An error. As with Kafka, partitions that are not here have an empty list of aborted transactions, others none.
-fn failed(partition_index: i32, error_code: ErrorCode, is_here: bool) -> PartitionData {
+/// An error. As with Kafka, partitions that do not exist have an empty list of aborted transactions, others none.
+fn failed(partition_index: i32, error_code: ErrorCode) -> PartitionData {
+    let is_unknown = matches!(
+        error_code,
+        ErrorCode::UNKNOWN_TOPIC_OR_PARTITION | ErrorCode::UNKNOWN_TOPIC_ID
+    );
     PartitionData {
         partition_index,
         error_code,
         high_watermark: -1,
-        aborted_transactions: if is_here { None } else { Some(Vec::new()) },
+        aborted_transactions: is_unknown.then(Vec::new),
         records: empty(),
         ..Default::default()
     }

@@ -9,11 +9,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use kaas_storage::log::{AppendOptions, Appended, Log, LogError};
-use kaas_wire::batch::{BatchError, BatchHeader};
+use kaas_storage::log::{AppendOptions, Appended, Log, LogConfig, LogError};
+use kaas_wire::batch::{Batch, BatchError, BatchHeader, Record};
 use kaas_wire::messages::produce::{
-    LeaderIdAndEpoch, NodeEndpoint, PartitionProduceResponse, ProduceRequest, ProduceResponse,
-    TopicProduceResponse,
+    BatchIndexAndErrorMessage, LeaderIdAndEpoch, NodeEndpoint, PartitionProduceResponse,
+    ProduceRequest, ProduceResponse, TopicProduceResponse,
 };
 use kaas_wire::{ErrorCode, Uuid};
 use parking_lot::Mutex;
@@ -31,6 +31,8 @@ pub const SERVED: RangeInclusive<i16> = 3..=13;
 const ZSTD_FROM: i16 = 7;
 /// From here on topics are named by id.
 const IDS_FROM: i16 = 13;
+/// Where single records matter, a batch is decompressed to this size at most.
+const MAX_INSPECTED: usize = 64 << 20;
 
 pub fn handle(broker: &Arc<Broker>, ctx: &Ctx, request: ProduceRequest, reply: ReplySlot) {
     let acks = request.acks;
@@ -123,6 +125,7 @@ fn append_all(
                     debug!(topic = topic_data.name, partition = index, error = %refusal.code, "produce refused");
                     let mut answer = PartitionProduceResponse {
                         log_start_offset: refusal.log_start_offset,
+                        record_errors: refusal.record_errors,
                         error_message: refusal.message,
                         ..refused(index, refusal.code)
                     };
@@ -163,6 +166,8 @@ struct Refusal {
     code: ErrorCode,
     /// What Kafka tells with errors of the log, -1 with others.
     log_start_offset: i64,
+    /// Which records of the batch are to blame, if single ones are.
+    record_errors: Vec<BatchIndexAndErrorMessage>,
     message: Option<String>,
 }
 
@@ -171,6 +176,7 @@ impl Refusal {
         Refusal {
             code,
             log_start_offset: -1,
+            record_errors: Vec::new(),
             message: None,
         }
     }
@@ -201,30 +207,119 @@ fn append(
         .lead(topic, index, -1, view)
         .map_err(Refusal::bare)?;
     let log = partition.log().map_err(Refusal::bare)?;
+    let start_offset = || log.known_offsets().map_or(-1, |offsets| offsets.start);
+    let now_ms = broker.clock.wall_ms();
+    let config = log.config();
+    if config.cleanup_policy.compact {
+        let blamed = keyless(&records, &topic.name, index)?;
+        if !blamed.is_empty() {
+            return Err(Refusal {
+                log_start_offset: start_offset(),
+                message: Some(some_of(&blamed)),
+                record_errors: blamed,
+                ..Refusal::bare(ErrorCode::INVALID_RECORD)
+            });
+        }
+    }
     let options = AppendOptions {
-        now_ms: broker.clock.wall_ms(),
+        now_ms,
         zstd: ctx.version >= ZSTD_FROM,
     };
-    match log.append(records, options) {
-        Ok(appended) => Ok((log, appended)),
-        Err(LogError { code, message }) => Err(Refusal {
-            code,
-            log_start_offset: match code {
-                ErrorCode::NOT_LEADER_OR_FOLLOWER
-                | ErrorCode::KAFKA_STORAGE_ERROR
-                | ErrorCode::MESSAGE_TOO_LARGE
-                | ErrorCode::RECORD_LIST_TOO_LARGE
-                | ErrorCode::CORRUPT_MESSAGE => -1,
-                _ => log.known_offsets().map_or(-1, |offsets| offsets.start),
+    log.append(records.clone(), options)
+        .map(|appended| (log.clone(), appended))
+        .map_err(|error| match error.code {
+            ErrorCode::NOT_LEADER_OR_FOLLOWER
+            | ErrorCode::KAFKA_STORAGE_ERROR
+            | ErrorCode::MESSAGE_TOO_LARGE
+            | ErrorCode::RECORD_LIST_TOO_LARGE
+            | ErrorCode::CORRUPT_MESSAGE => Refusal::bare(error.code),
+            ErrorCode::INVALID_TIMESTAMP => Refusal {
+                log_start_offset: start_offset(),
+                record_errors: out_of_time(&records, &config, now_ms),
+                message: Some(
+                    "One or more records have been rejected due to invalid timestamp".to_owned(),
+                ),
+                ..Refusal::bare(error.code)
             },
-            message: has_own_text(code).then_some(message),
-        }),
-    }
+            _ => Refusal {
+                log_start_offset: start_offset(),
+                ..Refusal::bare(error.code)
+            },
+        })
 }
 
-/// Errors of single records are told in words; of the others the code is enough, as with Kafka.
-fn has_own_text(code: ErrorCode) -> bool {
-    code == ErrorCode::INVALID_TIMESTAMP
+/// Records without a key, which a compacted topic cannot keep. Looked for only there: everything else is appended
+/// without being decompressed.
+fn keyless(
+    records: &Bytes,
+    topic: &str,
+    partition: i32,
+) -> Result<Vec<BatchIndexAndErrorMessage>, Refusal> {
+    let why = format!(
+        "Compacted topic cannot accept message without key in topic partition {topic}-{partition}"
+    );
+    blame(records, |record| record.key.is_none().then(|| why.clone())).map_err(|error| {
+        Refusal::bare(match error {
+            BatchError::TooLarge { .. } => ErrorCode::MESSAGE_TOO_LARGE,
+            BatchError::InvalidRecord { .. } => ErrorCode::INVALID_RECORD,
+            _ => ErrorCode::CORRUPT_MESSAGE,
+        })
+    })
+}
+
+/// Records whose time the topic does not take.
+fn out_of_time(records: &Bytes, config: &LogConfig, now_ms: i64) -> Vec<BatchIndexAndErrorMessage> {
+    let earliest = now_ms.saturating_sub(config.message_timestamp_before_max_ms);
+    let latest = now_ms.saturating_add(config.message_timestamp_after_max_ms);
+    let blamed = blame(records, |record| {
+        let timestamp = record.timestamp;
+        (timestamp >= 0 && !(earliest..=latest).contains(&timestamp)).then(|| {
+            format!(
+                "Timestamp {timestamp} of message with offset {} is out of range. The timestamp should be within [{earliest}, {latest}]",
+                record.offset
+            )
+        })
+    });
+    // The batch is refused by its header already; if its records cannot be read, none is blamed.
+    blamed.unwrap_or_default()
+}
+
+/// What is wrong with single records of a batch. Reads at most `MAX_INSPECTED` bytes of them.
+fn blame(
+    records: &Bytes,
+    wrong: impl Fn(&Record) -> Option<String>,
+) -> Result<Vec<BatchIndexAndErrorMessage>, BatchError> {
+    let batch = Batch::parse(records)?;
+    let body = batch.body(MAX_INSPECTED)?;
+    let mut blamed = Vec::new();
+    for (at, record) in batch.records(&body).enumerate() {
+        if let Some(why) = wrong(&record?) {
+            blamed.push(BatchIndexAndErrorMessage {
+                batch_index: i32::try_from(at).unwrap_or(i32::MAX),
+                batch_index_error_message: Some(why),
+            });
+        }
+    }
+    Ok(blamed)
+}
+
+fn some_of(blamed: &[BatchIndexAndErrorMessage]) -> String {
+    let shown: Vec<String> = blamed
+        .iter()
+        .take(3)
+        .map(|one| {
+            let why = one.batch_index_error_message.as_deref().unwrap_or_default();
+            format!(
+                "RecordError(batchIndex={}, message='{why}')",
+                one.batch_index
+            )
+        })
+        .collect();
+    format!(
+        "One or more records have been rejected due to {} record errors in total, and only showing the first three errors at most: [{}]",
+        blamed.len(),
+        shown.join(", ")
+    )
 }
 
 /// Kafka's rules for what a request may carry for one partition: exactly one batch, of magic 2, zstd only for those who

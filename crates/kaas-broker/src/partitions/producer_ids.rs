@@ -93,3 +93,53 @@ impl ProducerIds {
 fn path(number: i64) -> String {
     format!("{PRODUCER_IDS}/{number}")
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use kaas_storage::layout;
+    use kaas_storage::session::SessionKind;
+    use kaas_storage::volume::memory::MemoryVolume;
+
+    use super::*;
+
+    fn on(volume: &MemoryVolume, incarnation: u128) -> ProducerIds {
+        let volume: Arc<dyn Volume> = Arc::new(volume.clone());
+        layout::create(&*volume).unwrap();
+        let uuid = uuid::Uuid::from_u128(incarnation);
+        let session = Session::create(
+            volume.clone(),
+            SessionKind::Broker,
+            incarnation as i32,
+            uuid,
+        )
+        .unwrap();
+        ProducerIds::new(volume, Arc::new(session))
+    }
+
+    #[test]
+    fn no_id_is_given_twice_by_several_brokers_restarts_and_power_cuts() {
+        let mut volume = MemoryVolume::new();
+        let mut seen = HashSet::new();
+        for life in 0..30 {
+            let brokers = [on(&volume, 2 * life + 1), on(&volume, 2 * life + 2)];
+            for broker in &brokers {
+                for _ in 0..BLOCK + 5 {
+                    assert!(seen.insert(broker.next().unwrap()));
+                }
+            }
+            volume = volume.power_cut(life as u64);
+        }
+    }
+
+    #[test]
+    fn names_of_blocks_do_not_pile_up() {
+        let volume = MemoryVolume::new();
+        let ids = on(&volume, 1);
+        for _ in 0..BLOCK * 40 {
+            ids.next().unwrap();
+        }
+        assert!(volume.list(PRODUCER_IDS).unwrap().len() as i64 <= KEPT + 2);
+    }
+}
