@@ -162,6 +162,8 @@ pub struct Log {
     leader_epoch: i32,
     config: RwLock<Arc<LogConfig>>,
     loaded: AtomicBool,
+    /// Whether the directory's own name is durable. It is once a checkpoint was left in it.
+    dir_is_durable: AtomicBool,
     writer: Mutex<Writer>,
     /// Locked after `writer`, and never for longer than a look.
     view: RwLock<View>,
@@ -183,7 +185,6 @@ struct Writer {
     cuts: Vec<i64>,
     /// Segment files that hold nothing live and are still to be retired.
     dead: Vec<String>,
-    dir_is_durable: bool,
     closed: bool,
     /// Records appended since the last flush, and when the first of them came.
     unflushed: u64,
@@ -289,6 +290,7 @@ impl Log {
             leader_epoch,
             config: RwLock::new(Arc::new(config)),
             loaded: AtomicBool::new(false),
+            dir_is_durable: AtomicBool::new(false),
             writer: Mutex::new(Writer {
                 active: None,
                 producers: Producers::default(),
@@ -300,7 +302,6 @@ impl Log {
                     .into_iter()
                     .map(|name| format!("{dir}/{name}"))
                     .collect(),
-                dir_is_durable: !segments.is_empty(),
                 closed: false,
                 unflushed: 0,
                 unflushed_since_ms: None,
@@ -549,7 +550,7 @@ impl Log {
         let last = self.view.read().segments.last().cloned();
         if let Some(last) = last
             && writer.durable < writer.end
-            && let Err(error) = last.sync(&*self.volume)
+            && let Err(error) = self.sync(&last)
         {
             self.cut(writer, &error);
             return Err(error.into());
@@ -561,7 +562,7 @@ impl Log {
         };
         let (draft, file) = self.session.create_in("log")?;
         let path = format!("{}/{name}", self.dir);
-        if let Err(error) = self.publish_segment(writer, &draft, &path) {
+        if let Err(error) = self.publish_segment(&draft, &path) {
             tracing::error!(dir = self.dir, %error, "a new segment could not be published");
             // Only room is at stake: what stays goes to the trash with the session.
             let _ = self.volume.remove_file(&draft);
@@ -594,20 +595,30 @@ impl Log {
         Ok(())
     }
 
-    /// A segment's directory is durable before the segment has its name there, so one that holds a segment is. The name
-    /// itself becomes durable with the first sync of the segment.
-    fn publish_segment(
-        &self,
-        writer: &mut Writer,
-        draft: &str,
-        path: &str,
-    ) -> Result<(), StorageError> {
-        if !writer.dir_is_durable {
-            let made = self.volume.create_dir_all(&self.dir);
-            made.map_err(|error| StorageError::from_io("create", &self.dir, error))?;
-            writer.dir_is_durable = true;
+    /// Gives a new segment its name, and makes the directory if it is the first. Both become durable with the
+    /// segment's first sync.
+    fn publish_segment(&self, draft: &str, path: &str) -> Result<(), StorageError> {
+        match self.session.move_out(draft, path) {
+            Err(error) if error.is_not_found() => {
+                self.create_dir()?;
+                self.session.move_out(draft, path)
+            }
+            moved => moved,
         }
-        self.session.move_out(draft, path)
+    }
+
+    fn create_dir(&self) -> Result<(), StorageError> {
+        let ends = self.dir.match_indices('/').map(|(end, _)| end);
+        for end in ends.chain([self.dir.len()]) {
+            let dir = &self.dir[..end];
+            match self.volume.create_dir(dir) {
+                Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+                    return Err(StorageError::from_io("create", dir, error));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     /// Moves the high watermark up to `to`, and the last stable offset with it.
@@ -677,7 +688,11 @@ impl Log {
     }
 
     pub(crate) fn flush_sync(&self, flush: &Flush) -> Result<(), StorageError> {
-        flush.segment.sync(&*self.volume)
+        self.sync(&flush.segment)
+    }
+
+    fn sync(&self, segment: &Segment) -> Result<(), StorageError> {
+        segment.sync(&*self.volume, &self.dir_is_durable)
     }
 
     /// The sync succeeded and the token moved after it.
@@ -970,7 +985,10 @@ impl Log {
         let config = self.config();
         let segments = self.view.read().segments.clone();
         let log_start = checkpoint::read_log_start(&*self.volume, &self.dir)?;
-        let checkpoint = self.usable_checkpoint(&segments)?.unwrap_or_default();
+        let checkpoint = self.usable_checkpoint(&segments)?;
+        self.dir_is_durable
+            .store(checkpoint.is_some(), Ordering::Relaxed);
+        let checkpoint = checkpoint.unwrap_or_default();
         let checkpointed = checkpoint.offset;
         let mut producers = Producers::restore(checkpoint.producers, checkpoint.aborted);
         let mut end = log_start;
@@ -1004,7 +1022,7 @@ impl Log {
                             if next.is_none()
                                 && facts.size > known.map_or(0, |known| known.facts.size) =>
                         {
-                            segment.sync(&*self.volume)?;
+                            self.sync(segment)?;
                         }
                         Ok(_) => {}
                         // Only reading there will fail.

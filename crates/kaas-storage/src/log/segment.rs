@@ -10,7 +10,7 @@ use parking_lot::{Mutex, RwLock};
 use serde::{Deserialize, Serialize};
 
 use crate::error::StorageError;
-use crate::volume::{Volume, VolumeFile};
+use crate::volume::{Volume, VolumeFile, parent};
 
 /// A Kafka index has an entry every 4 KiB; ours costs memory, and 32 KiB of headers are hopped over in microseconds.
 const MIN_INDEX_INTERVAL: u64 = 32 << 10;
@@ -206,7 +206,6 @@ impl Segment {
                 facts: None,
                 index: None,
             },
-            true,
         )
     }
 
@@ -222,7 +221,7 @@ impl Segment {
             facts: Some(Facts::empty(name.base)),
             index: Some(Index::new(index_interval)),
         };
-        Segment::with(dir, name, Some(file), content, false)
+        Segment::with(dir, name, Some(file), content)
     }
 
     fn with(
@@ -230,7 +229,6 @@ impl Segment {
         name: SegmentName,
         file: Option<Arc<dyn VolumeFile>>,
         content: Content,
-        name_durable: bool,
     ) -> Segment {
         Segment {
             name,
@@ -240,7 +238,7 @@ impl Segment {
             hints: Mutex::new(Hints::default()),
             read_lately: AtomicBool::new(false),
             sync_failed: Mutex::new(false),
-            name_durable: AtomicBool::new(name_durable),
+            name_durable: AtomicBool::new(false),
         }
     }
 
@@ -302,9 +300,13 @@ impl Segment {
         *self.hints.lock() = Hints::default();
     }
 
-    /// Makes all that was written durable, and the name too. After a failure it fails for ever: the kernel may have
-    /// dropped the pages.
-    pub fn sync(&self, volume: &dyn Volume) -> Result<(), StorageError> {
+    /// Makes all that was written durable, and the name too, and the directory's own if that is not known to be.
+    /// After a failure it fails for ever: the kernel may have dropped the pages.
+    pub fn sync(
+        &self,
+        volume: &dyn Volume,
+        dir_is_durable: &AtomicBool,
+    ) -> Result<(), StorageError> {
         let mut failed = self.sync_failed.lock();
         if *failed {
             return Err(StorageError::from_io(
@@ -318,10 +320,12 @@ impl Segment {
             .sync()
             .map_err(|error| StorageError::from_io("sync", &self.path, error));
         if synced.is_ok() && !self.name_durable.load(Ordering::Relaxed) {
-            let dir = crate::volume::parent(&self.path);
-            synced = volume
-                .sync_dir(dir)
-                .map_err(|error| StorageError::from_io("sync", dir, error));
+            let dir = parent(&self.path);
+            synced = sync_dir(volume, dir);
+            if synced.is_ok() && !dir_is_durable.load(Ordering::Relaxed) {
+                synced = sync_ancestors(volume, dir);
+                dir_is_durable.store(synced.is_ok(), Ordering::Relaxed);
+            }
             self.name_durable.store(synced.is_ok(), Ordering::Relaxed);
         }
         *failed = synced.is_err();
@@ -603,6 +607,22 @@ impl Segment {
     fn io<T>(&self, op: &'static str, result: std::io::Result<T>) -> Result<T, StorageError> {
         result.map_err(|error| StorageError::from_io(op, &self.path, error))
     }
+}
+
+/// Makes the names of a directory and of those it lies in durable, up to the root, whose names `layout` made durable.
+fn sync_ancestors(volume: &dyn Volume, dir: &str) -> Result<(), StorageError> {
+    let mut ancestor = parent(dir);
+    while !ancestor.is_empty() {
+        sync_dir(volume, ancestor)?;
+        ancestor = parent(ancestor);
+    }
+    Ok(())
+}
+
+fn sync_dir(volume: &dyn Volume, dir: &str) -> Result<(), StorageError> {
+    volume
+        .sync_dir(dir)
+        .map_err(|error| StorageError::from_io("sync the directory", dir, error))
 }
 
 /// Walks over the batches of a file. The caller says where each begins, so that it decides what is skipped.

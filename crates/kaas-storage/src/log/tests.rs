@@ -955,18 +955,31 @@ fn a_failed_sync_takes_back_what_was_not_acknowledged_and_nothing_else() {
 }
 
 #[test]
-fn the_directory_is_durable_before_its_first_segment() {
-    for nth in 1..=3 {
+fn what_a_restarted_broker_found_survives_a_power_cut() {
+    for seed in 0..16 {
         let memory = MemoryVolume::new();
-        let faulty = FaultyVolume::new(Arc::new(memory.clone()));
-        let broker = Broker::new(faulty.clone());
-        let log = broker.log();
-        faulty.fail_at(nth, Fault::FailedDirSync);
-        assert_eq!(refused(&log, batch(&["a"])), ErrorCode::KAFKA_STORAGE_ERROR);
-        log.append(batch(&["b"]), AT_NOW).unwrap();
-        log.flush().unwrap();
+        let broker = Broker::new(memory.clone());
+        broker.log().append(batch(&["a"]), AT_NOW).unwrap();
+        assert_eq!(read_all(&broker.restart().log()), values(&[(0, "a")]));
+        let broker = Broker::on(Arc::new(memory.power_cut(seed)), 2);
+        assert_eq!(read_all(&broker.log()), values(&[(0, "a")]));
+    }
+}
+
+#[test]
+fn the_directories_of_a_first_segment_are_durable_when_it_is() {
+    for nth in 1..=3 {
         for seed in 0..8 {
-            let broker = Broker::on(Arc::new(memory.power_cut(seed)), 1 + seed as i32);
+            let memory = MemoryVolume::new();
+            let faulty = FaultyVolume::new(Arc::new(memory.clone()));
+            let broker = Broker::new(faulty.clone());
+            let log = broker.log();
+            log.append(batch(&["a"]), AT_NOW).unwrap();
+            faulty.fail_at(nth, Fault::FailedDirSync);
+            assert!(log.flush().is_err());
+            log.append(batch(&["b"]), AT_NOW).unwrap();
+            log.flush().unwrap();
+            let broker = Broker::on(Arc::new(memory.power_cut(seed)), 1);
             assert_eq!(read_all(&broker.log()), values(&[(0, "b")]));
         }
     }
