@@ -166,12 +166,7 @@ impl Controller {
 }
 
 /// The first version of a new controller.
-fn succeed(
-    mut next: Assignment,
-    epoch: u32,
-    me: BrokerEntry,
-    known: &KnownTopics,
-) -> Assignment {
+fn succeed(mut next: Assignment, epoch: u32, me: BrokerEntry, known: &KnownTopics) -> Assignment {
     next.controller_epoch = epoch;
     next.version = Assignment::first_version(epoch);
     for broker in &mut next.brokers {
@@ -187,12 +182,11 @@ fn succeed(
         .iter()
         .map(|topic| (topic.topic_id.to_string(), topic))
         .collect();
-    next.partitions.retain(|entry| {
-        match wanted.get(&entry.topic_id) {
+    next.partitions
+        .retain(|entry| match wanted.get(&entry.topic_id) {
             Some(topic) => topic.partitions.contains(&entry.partition),
             None => !known.complete,
-        }
-    });
+        });
     for entry in &mut next.partitions {
         entry.leader = id;
         entry.leader_epoch += 1;
@@ -292,7 +286,12 @@ mod tests {
 
     #[test]
     fn a_restart_leads_every_partition_under_the_next_epoch_and_never_goes_back_in_version() {
-        let first = succeed(Assignment::default(), 1, me(0), &known(vec![topic("t", 1, 2)]));
+        let first = succeed(
+            Assignment::default(),
+            1,
+            me(0),
+            &known(vec![topic("t", 1, 2)]),
+        );
         let again = succeed(first.clone(), 2, me(0), &known(vec![topic("t", 1, 3)]));
         assert!(again.version > first.version + 1_000_000);
         let epochs: Vec<i32> = again.partitions.iter().map(|p| p.leader_epoch).collect();
@@ -301,7 +300,12 @@ mod tests {
 
     #[test]
     fn partitions_of_topics_that_are_gone_are_forgotten() {
-        let first = succeed(Assignment::default(), 1, me(0), &known(vec![topic("t", 1, 2)]));
+        let first = succeed(
+            Assignment::default(),
+            1,
+            me(0),
+            &known(vec![topic("t", 1, 2)]),
+        );
         let again = succeed(first, 2, me(0), &known(vec![topic("t", 2, 1)]));
         assert_eq!(again.partitions.len(), 1);
         assert_eq!(again.partitions[0].leader_epoch, 0);

@@ -40,7 +40,7 @@ pub use super::waiter::Refused;
 use super::waiter::{Body, ReplyTo, Waiter};
 use crate::assignment::GroupAssignmentSource;
 use crate::clock::Clock;
-use crate::connection::ReplySlot;
+use crate::connection::{ReplySlot, together};
 use crate::handlers::offset_fetch::{self, Plan};
 use crate::ids::Ids;
 use crate::metrics::{GroupSnapshot, Metrics, OffsetSnapshot};
@@ -731,7 +731,11 @@ impl Actor {
             groups,
             ..ListGroupsResponse::default()
         };
-        let made = self.out.changes.last().map_or(self.made, |change| change.number);
+        let made = self
+            .out
+            .changes
+            .last()
+            .map_or(self.made, |change| change.number);
         let after = (made > self.durable).then_some(made);
         self.answer(
             Waiter {
@@ -1145,9 +1149,11 @@ impl Actor {
             facts::log(&effect);
             self.metrics.group_fact(&effect);
         }
-        for (to, reply, after) in out.replies.drain(..) {
-            self.answer(Waiter::core(to, reply), after);
-        }
+        together(|| {
+            for (to, reply, after) in out.replies.drain(..) {
+                self.answer(Waiter::core(to, reply), after);
+            }
+        });
         self.records.clear();
         for change in out.changes.drain(..) {
             let kind = match change.kind {
@@ -1303,7 +1309,13 @@ impl Actor {
                     };
                     let revision = for_journal(document.revision);
                     let payload = document.to_compact_json();
-                    journal::encode(&mut self.records, Kind::Document, &group, revision, &payload);
+                    journal::encode(
+                        &mut self.records,
+                        Kind::Document,
+                        &group,
+                        revision,
+                        &payload,
+                    );
                 }
                 Carry::Removed { revision } => {
                     journal::encode(&mut self.records, Kind::Removed, &group, revision, &[]);
@@ -1443,17 +1455,19 @@ async fn release(
         let report = match batch.outcome {
             Ok(()) => {
                 let mut upto = 0;
-                for item in batch.waiters {
-                    match item {
-                        Item::Answer(waiter) => {
-                            metrics.offsets_committed(waiter.committed());
-                            waiter.send();
+                together(|| {
+                    for item in batch.waiters {
+                        match item {
+                            Item::Answer(waiter) => {
+                                metrics.offsets_committed(waiter.committed());
+                                waiter.send();
+                            }
+                            // Who waits for it may be gone.
+                            Item::Absorbed(usable, done) => drop(done.send(usable)),
+                            Item::Upto(change, _) => upto = upto.max(change),
                         }
-                        // Who waits for it may be gone.
-                        Item::Absorbed(usable, done) => drop(done.send(usable)),
-                        Item::Upto(change, _) => upto = upto.max(change),
                     }
-                }
+                });
                 Internal::Durable(upto)
             }
             Err(failed) => Internal::NotDurable {

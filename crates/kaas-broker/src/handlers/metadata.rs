@@ -89,10 +89,11 @@ pub async fn handle(broker: &Arc<Broker>, ctx: &Ctx, request: MetadataRequest) -
         response.cluster_authorized_operations = CLUSTER_OPERATIONS;
     }
     if request.include_topic_authorized_operations {
+        // Told of every topic that has a name, whether it exists or not.
         for topic in response
             .topics
             .iter_mut()
-            .filter(|topic| topic.error_code.is_ok())
+            .filter(|topic| topic.name.is_some())
         {
             topic.topic_authorized_operations = TOPIC_OPERATIONS;
         }
