@@ -1,0 +1,93 @@
+//! Heartbeats in groups that nobody joins or leaves.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use crate::Run;
+use crate::cluster::Cluster;
+use crate::load::{Crew, Pace, drive};
+use crate::measure::Measure;
+use crate::member::{Heartbeats, Member, check_stable};
+
+pub async fn run(mut run: Run) -> anyhow::Result<Run> {
+    let groups: usize = run.arguments.take("groups", 100)?;
+    let members: usize = run.arguments.take("members", 10)?;
+    let rate: f64 = run.arguments.take("rate", 0.0)?;
+    let seconds: f64 = run.arguments.take("seconds", 10.0)?;
+    let warmup: f64 = run.arguments.take("warmup", 1.0)?;
+    let prefix: String = run.arguments.take("prefix", "bench-steady".to_owned())?;
+    let mut cluster = run.begin().await?;
+
+    let topic = cluster.topic(&format!("{prefix}-topic"), 1).await?;
+    let stable = stable_groups(
+        &mut cluster,
+        &prefix,
+        &topic.name,
+        groups,
+        members,
+        &run.measure,
+    )
+    .await?;
+    let count = stable.len();
+    let mut crew = Crew::new();
+    for (index, mut member) in stable.into_iter().enumerate() {
+        let mut load = Heartbeats::new(&member)?;
+        let measure = run.measure.clone();
+        let pace = Pace::of_connection(index, count, rate, count);
+        crew.add(&run.measure, async move {
+            drive(&mut member.connection, &mut load, pace, &measure).await?;
+            member.leave(&measure).await
+        });
+    }
+    // CPU time is told in steps, so it is compared over the counted window only.
+    tokio::time::sleep(Duration::from_secs_f64(warmup)).await;
+    let before = run.report.broker_usage()?;
+    let window = run
+        .measure
+        .count(Duration::ZERO, Duration::from_secs_f64(seconds))
+        .await;
+    run.report
+        .broker_cost(before, window.operations as f64, "heartbeat")?;
+    run.report.figure("heartbeats", window.per_second(), "1/s");
+    run.report
+        .latency("heartbeat", run.measure.latency_histogram());
+    crew.finish().await?;
+    Ok(run)
+}
+
+/// Members of stable groups, group by group.
+pub async fn stable_groups(
+    cluster: &mut Cluster,
+    prefix: &str,
+    topic: &str,
+    groups: usize,
+    members: usize,
+    measure: &Rc<Measure>,
+) -> anyhow::Result<Vec<Member>> {
+    let ids: Vec<String> = (0..groups)
+        .map(|group| format!("{prefix}-{group}"))
+        .collect();
+    let coordinators = cluster.coordinators(&ids).await?;
+    let topic: Rc<str> = topic.into();
+    let mut crew = Crew::new();
+    for (id, coordinator) in ids.iter().zip(&coordinators) {
+        let group: Rc<str> = id.as_str().into();
+        for _ in 0..members {
+            let mut member = Member::new(
+                cluster.open(coordinator).await?,
+                group.clone(),
+                topic.clone(),
+            );
+            let joining = measure.clone();
+            crew.add(measure, async move {
+                member.join(&joining).await?;
+                Ok(member)
+            });
+        }
+    }
+    let stable = crew.finish().await?;
+    for group in stable.chunks(members) {
+        check_stable(group.iter(), measure);
+    }
+    Ok(stable)
+}
