@@ -61,14 +61,14 @@ pub struct Partition {
     waiters: Arc<Waiters>,
 }
 
-/// Fetches that wait for a partition to grow. Each is woken once and comes back if that was not enough.
+/// Fetches that wait for a partition to grow, by address. Each is woken once and comes back if that was not enough.
 #[derive(Default)]
-struct Waiters(Mutex<Vec<Arc<Notify>>>);
+struct Waiters(Mutex<FnvHashMap<usize, Arc<Notify>>>);
 
 impl Waiters {
     fn wake(&self) {
         let woken = std::mem::take(&mut *self.0.lock());
-        for waiter in woken {
+        for waiter in woken.into_values() {
             waiter.notify_one();
         }
     }
@@ -146,10 +146,10 @@ impl Partition {
 
     /// Wakes `waiter` at the next [`Partition::wake`]; only that once.
     pub fn wait(&self, waiter: &Arc<Notify>) {
-        let mut waiting = self.waiters.0.lock();
-        if !waiting.iter().any(|other| Arc::ptr_eq(other, waiter)) {
-            waiting.push(waiter.clone());
-        }
+        self.waiters
+            .0
+            .lock()
+            .insert(Arc::as_ptr(waiter) as usize, waiter.clone());
     }
 
     /// Forgets a waiter that wants to be woken no more.
@@ -157,7 +157,7 @@ impl Partition {
         self.waiters
             .0
             .lock()
-            .retain(|other| !Arc::ptr_eq(other, waiter));
+            .remove(&(Arc::as_ptr(waiter) as usize));
     }
 
     /// Something readers wait for has happened: more is visible, records were deleted, or leadership is gone.

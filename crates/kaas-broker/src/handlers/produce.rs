@@ -5,7 +5,6 @@
 //! ApiVersions advertises versions from 0 on, since older librdkafka takes less for a broker without compression.
 
 use std::ops::RangeInclusive;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
@@ -447,9 +446,22 @@ fn flush(
 struct Pending {
     timeouts: Arc<Timeouts>,
     timeout: OnceLock<Timeout>,
-    missing: AtomicUsize,
     /// Taken by whoever sends it: the last flush, or the timeout.
-    answer: Mutex<Option<(ProduceResponse, ReplySlot)>>,
+    answer: Mutex<Option<Answer>>,
+}
+
+struct Answer {
+    response: ProduceResponse,
+    reply: ReplySlot,
+    /// The partitions whose batches are not durable yet.
+    missing: Vec<(usize, usize)>,
+}
+
+impl Answer {
+    fn refuse(&mut self, (topic, partition): (usize, usize), error: ErrorCode) {
+        let answer = &mut self.response.responses[topic].partition_responses[partition];
+        *answer = refused(answer.index, error);
+    }
 }
 
 impl Pending {
@@ -463,16 +475,18 @@ impl Pending {
         let pending = Arc::new(Pending {
             timeouts: broker.partitions.timeouts.clone(),
             timeout: OnceLock::new(),
-            missing: AtomicUsize::new(waiting.len()),
-            answer: Mutex::new(Some((response, reply))),
+            answer: Mutex::new(Some(Answer {
+                response,
+                reply,
+                missing: waiting.iter().map(|one| one.place).collect(),
+            })),
         });
-        let places: Vec<(usize, usize)> = waiting.iter().map(|one| one.place).collect();
         let late = Arc::downgrade(&pending);
         let at_ms = broker.clock.mono_ms() + u64::try_from(timeout_ms).unwrap_or(0);
         pending.timeout.get_or_init(|| {
             pending.timeouts.at(at_ms, move || {
                 if let Some(pending) = late.upgrade() {
-                    pending.time_out(&places);
+                    pending.time_out();
                 }
             })
         });
@@ -481,32 +495,34 @@ impl Pending {
         });
     }
 
-    fn flushed(&self, (topic, partition): (usize, usize), result: Result<(), LogError>) {
-        if let Err(error) = result
-            && let Some((response, _)) = &mut *self.answer.lock()
-        {
-            let answer = &mut response.responses[topic].partition_responses[partition];
-            *answer = refused(answer.index, error.code);
+    fn flushed(&self, place: (usize, usize), result: Result<(), LogError>) {
+        let mut answer = self.answer.lock();
+        let Some(waiting) = &mut *answer else { return };
+        waiting.missing.retain(|missing| *missing != place);
+        if let Err(error) = result {
+            waiting.refuse(place, error.code);
         }
-        if self.missing.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.send();
+        if waiting.missing.is_empty() {
+            let taken = answer.take();
+            drop(answer);
+            self.send(taken);
         }
     }
 
-    fn time_out(&self, places: &[(usize, usize)]) {
-        if let Some((response, _)) = &mut *self.answer.lock() {
-            for &(topic, partition) in places {
-                let answer = &mut response.responses[topic].partition_responses[partition];
-                *answer = refused(answer.index, ErrorCode::REQUEST_TIMED_OUT);
+    /// What is durable by now is answered as such, the rest may still become so.
+    fn time_out(&self) {
+        let mut taken = self.answer.lock().take();
+        if let Some(answer) = &mut taken {
+            for place in std::mem::take(&mut answer.missing) {
+                answer.refuse(place, ErrorCode::REQUEST_TIMED_OUT);
             }
         }
-        self.send();
+        self.send(taken);
     }
 
-    fn send(&self) {
-        let taken = self.answer.lock().take();
-        if let Some((response, reply)) = taken {
-            reply.send(&response);
+    fn send(&self, taken: Option<Answer>) {
+        if let Some(answer) = taken {
+            answer.reply.send(&answer.response);
             self.timeouts.cancel(
                 *self
                     .timeout
