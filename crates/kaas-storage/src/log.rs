@@ -23,6 +23,7 @@ use crate::session::Session;
 use crate::volume::{Volume, VolumeFile};
 
 mod checkpoint;
+mod compaction;
 pub mod config;
 pub mod flusher;
 mod producers;
@@ -799,9 +800,12 @@ impl Log {
                     found = self.holding(found.place.next_base)
                 }
                 Ok(None) => break,
-                // Retention was faster.
-                Err(error) if error.is_not_found() && offset < self.view.read().start => {
-                    return Err(out_of_range(offset, &offsets));
+                // Retention or compaction was faster.
+                Err(error) if error.is_not_found() && !self.has(&segment) => {
+                    if offset < self.view.read().start {
+                        return Err(out_of_range(offset, &offsets));
+                    }
+                    found = self.holding(segment.name.base.max(offset));
                 }
                 Err(error) => {
                     tracing::error!(dir = self.dir, offset, %error, "a read failed");
@@ -813,6 +817,13 @@ impl Log {
             offsets,
             slice: None,
         })
+    }
+
+    fn has(&self, segment: &Arc<Segment>) -> bool {
+        let view = self.view.read();
+        view.segments
+            .iter()
+            .any(|other| Arc::ptr_eq(other, segment))
     }
 
     fn holding(&self, offset: i64) -> Holding {

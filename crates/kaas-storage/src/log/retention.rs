@@ -46,11 +46,12 @@ impl Log {
     }
 
     /// What a timer does for a log every now and then: deletes segments that are past `retention.ms`,
-    /// `retention.bytes` or the log's start, forgets expired producers, lets go of what was not read lately, and leaves
+    /// `retention.bytes` or the log's start, compacts, forgets expired producers, lets go of what was not read lately, and leaves
     /// a checkpoint. Says how many segments were deleted. A log that was never used is left alone, unless retention
     /// could apply.
     pub fn maintain(&self, now_ms: i64) -> Result<usize, LogError> {
         let deleted = self.enforce_retention(now_ms)?;
+        self.compact(now_ms)?;
         let config = self.config();
         self.writer
             .lock()
@@ -157,7 +158,7 @@ impl Log {
         writer.producers.log_start_moved(view.start);
     }
 
-    fn retire_dead(&self) -> Result<(), LogError> {
+    pub(super) fn retire_dead(&self) -> Result<(), LogError> {
         loop {
             let Some(path) = self.writer.lock().dead.first().cloned() else {
                 return Ok(());

@@ -375,7 +375,7 @@ impl Segment {
             index.add(header.base_offset, facts.size, facts.max_timestamp);
             facts.add(&header, header.base_offset);
         }
-        self.check_whole(&facts, limit)?;
+        self.check_whole(&facts, end, limit)?;
         let mut content = self.content.write();
         content.facts.get_or_insert(facts);
         content.index = Some(index);
@@ -383,8 +383,12 @@ impl Segment {
     }
 
     /// A segment that is not the last was whole when the next one began at `limit`; compaction leaves gaps.
-    fn check_whole(&self, facts: &Facts, limit: i64) -> Result<(), StorageError> {
-        if limit == i64::MAX || self.name.revision > 0 || facts.end_offset == limit {
+    fn check_whole(&self, facts: &Facts, end: u64, limit: i64) -> Result<(), StorageError> {
+        let is_whole = match self.name.revision {
+            0 => facts.end_offset == limit,
+            _ => facts.size == end,
+        };
+        if is_whole || limit == i64::MAX {
             return Ok(());
         }
         Err(StorageError::Corrupt {
@@ -439,7 +443,7 @@ impl Segment {
             }
             facts.add(&header, header.base_offset);
         }
-        self.check_whole(&facts, limit)?;
+        self.check_whole(&facts, end, limit)?;
         if next.is_none() && facts.size < end {
             tracing::warn!(
                 segment = self.path,

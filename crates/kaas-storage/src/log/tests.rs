@@ -1196,6 +1196,141 @@ fn the_flusher_answers_all_that_waited_and_tells_those_who_lost() {
     assert_eq!(answers.iter().take(20).filter(|ok| *ok).count(), 0);
 }
 
+fn keyed(pairs: &[(&str, Option<&str>)]) -> Bytes {
+    let builder = pairs
+        .iter()
+        .fold(BatchBuilder::new(0), |builder, (key, value)| {
+            builder.record(NOW, Some(key.as_bytes()), value.map(str::as_bytes))
+        });
+    builder.compression(Compression::Snappy).build()
+}
+
+fn compacted() -> LogConfig {
+    LogConfig {
+        cleanup_policy: CleanupPolicy {
+            delete: false,
+            compact: true,
+        },
+        min_cleanable_dirty_ratio: 0.0,
+        segment_bytes: 115,
+        ..LogConfig::default()
+    }
+}
+
+#[test]
+fn compaction_keeps_the_latest_record_of_each_key_under_its_offset() {
+    let broker = Broker::new(MemoryVolume::new());
+    let log = broker.log_with(compacted());
+    log.append(
+        keyed(&[("a", Some("1")), ("b", Some("2")), ("a", Some("3"))]),
+        AT_NOW,
+    )
+    .unwrap();
+    log.append(keyed(&[("b", Some("4"))]), AT_NOW).unwrap();
+    log.append(keyed(&[("a", Some("in the last segment"))]), AT_NOW)
+        .unwrap();
+    log.flush().unwrap();
+    assert_eq!(log.compact(NOW).unwrap(), 2);
+    let left = values(&[(2, "3"), (3, "4"), (4, "in the last segment")]);
+    assert_eq!(read_all(&log), left);
+    assert_eq!(
+        broker.files(),
+        [
+            "00000000000000000000.0.1.log",
+            "00000000000000000003.0.1.log",
+            "00000000000000000004.0.log"
+        ]
+    );
+    assert_eq!(log.compact(NOW).unwrap(), 0, "nothing is dirty");
+    let broker = broker.restart();
+    let log = broker.log_with(compacted());
+    assert_eq!(read_all(&log), left);
+    assert_eq!(log.start_offset().unwrap(), 0);
+    log.append(keyed(&[("b", Some("5"))]), AT_NOW).unwrap();
+    log.append(keyed(&[("c", Some("6"))]), AT_NOW).unwrap();
+    log.flush().unwrap();
+    assert_eq!(log.compact(NOW).unwrap(), 4);
+    assert_eq!(
+        read_all(&log),
+        values(&[(4, "in the last segment"), (5, "5"), (6, "6")])
+    );
+    assert_eq!(
+        read_from(&log, 1, Isolation::ReadUncommitted).len(),
+        3,
+        "a gap is read across"
+    );
+}
+
+#[test]
+fn a_tombstone_goes_when_it_was_compacted_before_and_is_old_enough() {
+    let broker = Broker::new(MemoryVolume::new());
+    let log = broker.log_with(LogConfig {
+        delete_retention_ms: 100,
+        ..compacted()
+    });
+    log.append(keyed(&[("a", Some("1"))]), AT_NOW).unwrap();
+    log.append(keyed(&[("a", None)]), AT_NOW).unwrap();
+    let next = |value| {
+        log.append(keyed(&[("b", Some(value))]), AT_NOW).unwrap();
+        log.flush().unwrap();
+    };
+    next("2");
+    log.compact(NOW + 1_000).unwrap();
+    assert_eq!(read_all(&log), values(&[(1, ""), (2, "2")]));
+    next("3");
+    log.compact(NOW + 100).unwrap();
+    assert_eq!(read_all(&log), values(&[(1, ""), (2, "2"), (3, "3")]));
+    next("4");
+    log.compact(NOW + 101).unwrap();
+    assert_eq!(read_all(&log), values(&[(3, "3"), (4, "4")]));
+}
+
+#[test]
+fn compaction_leaves_alone_what_is_not_stable_or_too_young_and_an_aborted_record_hides_nothing() {
+    let broker = Broker::new(MemoryVolume::new());
+    let log = broker.log_with(LogConfig {
+        min_compaction_lag_ms: 10,
+        ..compacted()
+    });
+    let in_transaction = |producer_id, value: &str| {
+        let builder = BatchBuilder::new(0)
+            .producer(producer_id, 0, 0)
+            .transactional();
+        builder
+            .record(NOW, Some(b"a"), Some(value.as_bytes()))
+            .build()
+    };
+    log.append(keyed(&[("a", Some("old"))]), AT_NOW).unwrap();
+    log.append(keyed(&[("a", Some("committed"))]), AT_NOW)
+        .unwrap();
+    log.append(in_transaction(1, "aborted"), AT_NOW).unwrap();
+    log.append_marker(marker(1, 0, false), NOW).unwrap();
+    log.append(in_transaction(2, "open"), AT_NOW).unwrap();
+    log.append(keyed(&[("b", Some("last"))]), AT_NOW).unwrap();
+    log.flush().unwrap();
+    assert_eq!(log.compact(NOW + 9).unwrap(), 0, "too young");
+    log.compact(NOW + 10).unwrap();
+    let left: Vec<String> = read_all(&log)
+        .into_iter()
+        .map(|(_, value)| value)
+        .filter(|value| value.len() < 20)
+        .collect();
+    assert_eq!(left[..2], ["committed", "aborted"]);
+    assert_eq!(left[left.len() - 2..], ["open", "last"]);
+    assert_eq!(log.aborted_transactions(0, 9).unwrap().len(), 1);
+}
+
+#[test]
+fn a_compacted_topic_takes_no_record_without_a_key() {
+    let broker = Broker::new(MemoryVolume::new());
+    let log = broker.log_with(LogConfig {
+        segment_bytes: 1_000,
+        ..compacted()
+    });
+    assert_eq!(refused(&log, batch(&["a"])), ErrorCode::INVALID_RECORD);
+    assert!(log.append(keyed(&[("a", None)]), AT_NOW).is_ok());
+}
+
 #[test]
 fn segment_names_say_base_epoch_and_revision_and_nothing_else_is_one() {
     let name = SegmentName {

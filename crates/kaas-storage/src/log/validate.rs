@@ -139,6 +139,12 @@ pub(crate) fn client_batch(
     if let Err(error) = header.compression() {
         return corrupt(error.to_string());
     }
+    if config.cleanup_policy.compact {
+        check_keys(&batch::Batch {
+            header: header.clone(),
+            bytes: records,
+        })?;
+    }
     match config.message_timestamp_type {
         TimestampType::CreateTime => {
             check_timestamps(&header, config, options.now_ms)?;
@@ -155,6 +161,27 @@ pub(crate) fn client_batch(
             Ok(Batch::of(records, header))
         }
     }
+}
+
+/// Records without a key cannot be compacted. The one check that must look into the batch.
+fn check_keys(batch: &batch::Batch<'_>) -> Result<(), LogError> {
+    const MAX_UNPACKED_BYTES: usize = 64 << 20;
+    let invalid = |why: String| LogError::new(ErrorCode::INVALID_RECORD, why);
+    let body = batch
+        .body(MAX_UNPACKED_BYTES)
+        .map_err(|error| invalid(error.to_string()))?;
+    for record in batch.records(&body) {
+        if record
+            .map_err(|error| invalid(error.to_string()))?
+            .key
+            .is_none()
+        {
+            return Err(invalid(
+                "a compacted topic takes no record without a key".to_owned(),
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// The control batch that ends a transaction.

@@ -290,6 +290,98 @@ fn run_idempotent_producer(events: Vec<Event>) {
     );
 }
 
+/// What a compacted log must hold: under each offset what was appended there, and the latest acknowledged record of
+/// each key.
+fn run_compaction(events: Vec<Event>) {
+    let config = LogConfig {
+        cleanup_policy: CleanupPolicy {
+            delete: false,
+            compact: true,
+        },
+        min_cleanable_dirty_ratio: 0.0,
+        ..small_segments()
+    };
+    let mut machine = Machine::new(config);
+    let mut appended: Vec<(usize, String)> = Vec::new();
+    let mut visible = 0;
+    let mut next = 0;
+    for event in events {
+        match event {
+            Event::Append { records } => {
+                let pairs: Vec<(usize, String)> = (0..records)
+                    .map(|_| {
+                        next += 1;
+                        (next * 7 % 5, next.to_string())
+                    })
+                    .collect();
+                let builder = pairs
+                    .iter()
+                    .fold(BatchBuilder::new(0), |builder, (key, value)| {
+                        builder.record(NOW, Some(&[*key as u8]), Some(value.as_bytes()))
+                    });
+                // What a failed append left behind may come to light, under an offset that another record got meanwhile
+                // if it was never visible. So only what is visible is compared.
+                if let Ok(done) = machine.log.append(builder.build(), AT_NOW) {
+                    appended.truncate(done.base_offset as usize);
+                    appended.extend(pairs);
+                }
+            }
+            Event::Flush | Event::DeleteRecords { .. } => drop(machine.log.flush()),
+            Event::Checkpoint => drop(machine.log.checkpoint()),
+            Event::Maintain => drop(machine.log.compact(NOW)),
+            Event::Restart => machine.restart(),
+            Event::PowerCut { seed } => machine.cut_power(seed),
+            Event::Fault { nth, fault } => machine.faulty.fail_at(nth, fault),
+        }
+        if machine.broker.session.is_fenced() {
+            machine.restart();
+        }
+        let Ok(offsets) = machine.log.offsets() else {
+            continue;
+        };
+        let end = offsets.high_watermark as usize;
+        assert!(end >= visible, "{visible} acknowledged, {end} left");
+        machine.faulty.heal();
+        let found = read_from(&machine.log, 0, Isolation::ReadUncommitted);
+        for (offset, value) in &found {
+            match appended.get(*offset as usize) {
+                Some((_, appended)) if (*offset as usize) < visible => assert_eq!(value, appended),
+                _ => {
+                    // It was not acknowledged to us, and is visible now.
+                    let number: usize = value.parse().unwrap();
+                    appended.resize(appended.len().max(*offset as usize + 1), (0, String::new()));
+                    appended[*offset as usize] = (number * 7 % 5, value.clone());
+                }
+            }
+        }
+        for (key, (offset, value)) in latest(&appended[..visible]) {
+            let is_there = found.contains(&(offset, value.clone()));
+            let is_superseded = found
+                .iter()
+                .any(|(other, _)| *other > offset && key_at(&appended, *other, end) == key);
+            assert!(
+                is_there || is_superseded,
+                "the latest record of key {key}, {value} at {offset}, is gone"
+            );
+        }
+        visible = end;
+    }
+}
+
+fn key_at(appended: &[(usize, String)], offset: i64, end: usize) -> usize {
+    appended[..end.min(appended.len())]
+        .get(offset as usize)
+        .map_or(0, |(key, _)| *key)
+}
+
+fn latest(appended: &[(usize, String)]) -> std::collections::BTreeMap<usize, (i64, String)> {
+    let places = appended
+        .iter()
+        .enumerate()
+        .map(|(at, (key, value))| (*key, (at as i64, value.clone())));
+    places.collect()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
@@ -301,6 +393,11 @@ proptest! {
     #[test]
     fn an_idempotent_producer_that_retries_is_stored_exactly_once_and_in_order(events in events()) {
         run_idempotent_producer(events);
+    }
+
+    #[test]
+    fn compaction_never_takes_the_latest_record_of_a_key(events in events()) {
+        run_compaction(events);
     }
 
     #[test]
