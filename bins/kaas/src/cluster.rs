@@ -499,6 +499,7 @@ fn group_settings(config: &Config) -> actor::Settings {
         file_rate: u64::from(config.kaas_offsets_file_rate.unsigned_abs()),
         sweep_interval_ms: config.offsets_retention_check_interval_ms.unsigned_abs(),
         journal_max_bytes: config.kaas_journal_max_bytes.unsigned_abs(),
+        commit_timeout_ms: u64::from(config.offsets_commit_timeout_ms.unsigned_abs()),
     }
 }
 

@@ -8,6 +8,7 @@ mod behind;
 mod facts;
 mod files;
 pub mod recovery;
+mod unsettled;
 mod waiter;
 
 use std::hash::{Hash, Hasher};

@@ -36,6 +36,7 @@ use super::behind::Behind;
 use super::facts;
 use super::files::{self, Operation};
 use super::recovery::{self, Recovered, for_journal};
+use super::unsettled::Unsettled;
 pub use super::waiter::Refused;
 use super::waiter::{Body, ReplyTo, Waiter};
 use crate::assignment::GroupAssignmentSource;
@@ -83,6 +84,8 @@ pub struct Settings {
     pub file_rate: u64,
     pub sweep_interval_ms: u64,
     pub journal_max_bytes: u64,
+    /// How long an answer waits for the disk.
+    pub commit_timeout_ms: u64,
 }
 
 /// Ownership as this process sees it, swapped whole.
@@ -167,11 +170,12 @@ pub enum Internal {
     },
     /// Everything up to this change is durable.
     Durable(u64),
-    /// A batch of the journal failed; these answers rested on it.
+    /// A batch of the journal failed.
     NotDurable {
         batch: u64,
         failed: BatchFailed,
-        items: Vec<Item>,
+        /// The last change that was submitted with it.
+        upto: u64,
     },
     Trimmed(Result<usize, StorageError>),
     Filed {
@@ -195,14 +199,16 @@ impl Groups {
     ) -> Result<Groups, StorageError> {
         let (work, inbox) = mpsc::unbounded_channel();
         let (batches_in, batches) = mpsc::unbounded_channel();
-        let finished = Box::new(move |batch: Batch<Item>| {
+        let finished = Box::new(move |batch: Batch<Mark>| {
             // The release task ends only with the runtime; who waits then has lost its connection.
             let _ = batches_in.send(batch);
         });
         let journal = Arc::new(Journal::start(Arc::clone(&session), finished)?);
+        let unsettled = Arc::new(Unsettled::default());
         tokio::spawn(release(
             batches,
             work.clone(),
+            Arc::clone(&unsettled),
             clock.clone(),
             Arc::clone(&metrics),
         ));
@@ -219,6 +225,8 @@ impl Groups {
             journal,
             records: Vec::new(),
             waiters: Vec::new(),
+            unsettled,
+            commit_timeout_ms: settings.commit_timeout_ms,
             durable: 0,
             made: 0,
             loading: FnvHashMap::default(),
@@ -325,11 +333,14 @@ struct Actor {
     clock: Clock,
     metrics: Arc<Metrics>,
     session: Arc<Session>,
-    journal: Arc<Journal<Item>>,
+    journal: Arc<Journal<Mark>>,
     /// Encoded changes of this batch; kept for its room.
     records: Vec<u8>,
     /// Answers that wait for the batch that gathers.
     waiters: Vec<Waiter>,
+    /// Answers that wait for batches under way.
+    unsettled: Arc<Unsettled>,
+    commit_timeout_ms: u64,
     durable: u64,
     made: u64,
     /// Work that waits for a group to come into memory.
@@ -429,6 +440,7 @@ impl Actor {
                 self.deleted_topics.clear();
             }
             self.refused.retain(|_, until| *until > now.mono_ms);
+            self.expire_waiters(now);
             self.sweep(now);
             self.release(now);
             self.write_files();
@@ -476,6 +488,9 @@ impl Actor {
         let timeout = self.manager.next_timeout();
         [
             timeout.map(|at| at.max(self.quiet_until_ms)),
+            self.unsettled
+                .oldest_ms()
+                .map(|submitted| submitted + self.commit_timeout_ms),
             self.reload_ms,
             self.relist_ms,
             self.behind.next_due(),
@@ -507,6 +522,7 @@ impl Actor {
                 self.behind
                     .configure(settings.file_interval_ms, settings.file_rate);
                 self.journal_max_bytes = settings.journal_max_bytes;
+                self.commit_timeout_ms = settings.commit_timeout_ms;
                 self.sweep_interval_ms = settings.sweep_interval_ms;
                 self.next_sweep_ms = self
                     .next_sweep_ms
@@ -1081,8 +1097,8 @@ impl Actor {
             Internal::NotDurable {
                 batch,
                 failed,
-                items,
-            } => self.not_durable(now, batch, failed, items),
+                upto,
+            } => self.not_durable(now, batch, failed, upto),
             Internal::Trimmed(result) => {
                 self.trimming = false;
                 match result {
@@ -1175,25 +1191,44 @@ impl Actor {
         self.submit();
     }
 
-    /// Adds what gathered to the journal's next batch, with the answers that wait for it.
+    /// Adds what gathered to the journal's next batch; the answers that wait for it are let go when it is durable.
     fn submit(&mut self) {
-        let mut items: Vec<Item> = self.waiters.drain(..).map(Item::Answer).collect();
-        items.extend(
-            self.absorbed
-                .drain(..)
-                .map(|(usable, done)| Item::Absorbed(usable, done)),
-        );
-        if self.records.is_empty() && items.is_empty() {
+        if self.records.is_empty() && self.waiters.is_empty() && self.absorbed.is_empty() {
             return;
         }
-        items.push(Item::Upto(self.made, self.clock.mono_us()));
-        self.journal.submit(&self.records, &mut items);
+        let now_us = self.now_us();
+        self.unsettled
+            .push(self.made, now_us / 1_000, self.waiters.drain(..));
+        let absorbed = self.absorbed.drain(..);
+        let mut marks: Vec<Mark> = absorbed
+            .map(|(usable, done)| Mark::Absorbed(usable, done))
+            .collect();
+        marks.push(Mark::Upto(self.made, self.clock.mono_us()));
+        self.journal.submit(&self.records, &mut marks);
         self.records.clear();
+    }
+
+    /// Answers that have waited for the disk too long; what they asked for may become durable all the same.
+    fn expire_waiters(&self, now: Now) {
+        let Some(submitted_ms) = now.mono_ms.checked_sub(self.commit_timeout_ms) else {
+            return;
+        };
+        let expired = self.unsettled.expire(submitted_ms);
+        if !expired.is_empty() {
+            warn!(
+                answers = expired.len(),
+                timeout_ms = self.commit_timeout_ms,
+                "changes of groups were not durable in time; the volume is slow or hangs"
+            );
+        }
+        for waiter in expired {
+            waiter.fail(ErrorCode::REQUEST_TIMED_OUT);
+        }
     }
 
     /// A batch could not be made durable. Its groups leave memory, and so does every group with a change that is not
     /// durable yet: what it holds may build on what was lost. The next request finds out what is durable.
-    fn not_durable(&mut self, now: Now, batch: u64, failed: BatchFailed, items: Vec<Item>) {
+    fn not_durable(&mut self, now: Now, batch: u64, failed: BatchFailed, upto: u64) {
         let full = failed.error.is_full();
         if !self.session.is_fenced() {
             error!(error = %failed.error, groups = failed.keys.len(), full, "changes of groups could not be made durable; their requests are refused until it works again");
@@ -1219,12 +1254,8 @@ impl Actor {
                 .append_failed(&group, ErrorCode::KAFKA_STORAGE_ERROR, &mut self.out);
             self.unsure.insert(group);
         }
-        for item in items {
-            match item {
-                Item::Answer(waiter) => waiter.fail(ErrorCode::KAFKA_STORAGE_ERROR),
-                // Dropping it says that nothing was taken over.
-                Item::Absorbed(..) | Item::Upto(..) => {}
-            }
+        for waiter in self.unsettled.settle(upto) {
+            waiter.fail(ErrorCode::KAFKA_STORAGE_ERROR);
         }
         self.durable = self.made;
         self.manager.durable(self.made);
@@ -1390,7 +1421,7 @@ impl Actor {
             while let Some(group) = self.behind.next_at_once() {
                 self.prepare(group);
             }
-            let settled = self.durable >= self.made && self.waiters.is_empty();
+            let settled = self.durable >= self.made && self.unsettled.is_empty();
             if settled && self.behind.is_idle() {
                 break;
             }
@@ -1421,9 +1452,8 @@ impl Actor {
     }
 }
 
-/// What goes through the journal and comes back when it is durable.
-pub enum Item {
-    Answer(Waiter),
+/// What goes through the journal and comes back with the batch it was submitted with.
+pub enum Mark {
     Absorbed(bool, oneshot::Sender<bool>),
     /// Everything up to this change was submitted before it, at that microsecond.
     Upto(u64, u64),
@@ -1438,51 +1468,53 @@ pub struct Snapshot {
 
 /// Lets the answers of durable batches go, and tells the actor.
 async fn release(
-    mut batches: mpsc::UnboundedReceiver<Batch<Item>>,
+    mut batches: mpsc::UnboundedReceiver<Batch<Mark>>,
     actor: mpsc::UnboundedSender<Work>,
+    unsettled: Arc<Unsettled>,
     clock: Clock,
     metrics: Arc<Metrics>,
 ) {
     while let Some(batch) = batches.recv().await {
-        let begun_us = batch.waiters.iter().find_map(|item| match item {
-            Item::Upto(_, submitted_us) => Some(*submitted_us),
-            Item::Answer(_) | Item::Absorbed(..) => None,
-        });
+        let mut upto = 0;
+        let mut begun_us = None;
+        let mut absorbed = Vec::new();
+        for mark in batch.waiters {
+            match mark {
+                Mark::Upto(change, submitted_us) => {
+                    upto = change;
+                    begun_us.get_or_insert(submitted_us);
+                }
+                Mark::Absorbed(usable, done) => absorbed.push((usable, done)),
+            }
+        }
         if let Some(begun_us) = begun_us.filter(|_| batch.bytes > 0) {
             let took_us = clock.mono_us().saturating_sub(begun_us);
             metrics.journal_batch(batch.bytes, took_us, batch.outcome.is_ok());
         }
         let report = match batch.outcome {
             Ok(()) => {
-                let mut upto = 0;
                 together(|| {
-                    for item in batch.waiters {
-                        match item {
-                            Item::Answer(waiter) => {
-                                metrics.offsets_committed(waiter.committed());
-                                waiter.send();
-                            }
-                            // Who waits for it may be gone.
-                            Item::Absorbed(usable, done) => drop(done.send(usable)),
-                            Item::Upto(change, _) => upto = upto.max(change),
-                        }
+                    for waiter in unsettled.settle(upto) {
+                        metrics.offsets_committed(waiter.committed());
+                        waiter.send();
                     }
                 });
+                for (usable, done) in absorbed {
+                    // Who waits for it may be gone.
+                    let _ = done.send(usable);
+                }
                 Internal::Durable(upto)
             }
+            // Dropping `absorbed` says that nothing was taken over.
             Err(failed) => Internal::NotDurable {
                 batch: batch.number,
                 failed,
-                items: batch.waiters,
+                upto,
             },
         };
-        if let Err(mpsc::error::SendError(Work::Internal(Internal::NotDurable { items, .. }))) =
-            actor.send(Work::Internal(report))
-        {
-            for item in items {
-                if let Item::Answer(waiter) = item {
-                    waiter.fail(ErrorCode::KAFKA_STORAGE_ERROR);
-                }
+        if actor.send(Work::Internal(report)).is_err() {
+            for waiter in unsettled.settle(upto) {
+                waiter.fail(ErrorCode::KAFKA_STORAGE_ERROR);
             }
         }
     }
