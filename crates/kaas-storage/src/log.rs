@@ -784,7 +784,13 @@ impl Log {
             Isolation::ReadUncommitted => offsets.high_watermark,
             Isolation::ReadCommitted => offsets.last_stable,
         };
-        while offset < limit {
+        if offset >= limit {
+            return Ok(Read {
+                offsets,
+                slice: None,
+            });
+        }
+        loop {
             let Some(segment) = found.segment else {
                 break;
             };

@@ -4,10 +4,11 @@
 //! Two threads take turns: while one answers for the round it made durable, the other gathers and syncs the next. The
 //! files of a round are synced side by side, because a file system commits them together.
 
-use std::collections::VecDeque;
-use std::sync::Arc;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use fnv::FnvHashMap;
 use kaas_wire::ErrorCode;
@@ -21,6 +22,10 @@ use crate::session::Session;
 const SYNC_THREADS: usize = 6;
 /// A log that took this much since its last checkpoint gets a new one, so that opening it after a crash stays quick.
 const CHECKPOINT_BYTES: u64 = 64 << 20;
+
+/// A log to which nothing was written from one tick to the next gets one too, so many of them a tick.
+const IDLE_TICK: Duration = Duration::from_secs(5);
+const IDLE_CHECKPOINTS: usize = 50;
 
 /// Told when an append is durable and visible, or why it never will be. Runs on a flusher's thread, or on the caller's
 /// if the append counts already: short, and it must not block.
@@ -64,8 +69,40 @@ struct Work {
 
 #[derive(Default)]
 struct Checkpoints {
-    logs: VecDeque<Arc<Log>>,
+    due: VecDeque<Arc<Log>>,
+    /// By directory: what was flushed since its last checkpoint, and the high watermark at the last tick.
+    flushed: HashMap<String, (Weak<Log>, i64)>,
     stopping: bool,
+}
+
+impl Checkpoints {
+    fn note(&mut self, log: &Arc<Log>) {
+        if log.wants_checkpoint(CHECKPOINT_BYTES) {
+            self.due.push_back(log.clone());
+        } else if !self.flushed.contains_key(log.dir()) {
+            self.flushed
+                .insert(log.dir().to_owned(), (Arc::downgrade(log), -1));
+        }
+    }
+
+    /// Moves what has come to rest since the last tick to what is due.
+    fn tick(&mut self) {
+        let Checkpoints { due, flushed, .. } = self;
+        flushed.retain(|_, (log, seen)| {
+            let Some(log) = log.upgrade() else {
+                return false;
+            };
+            let high_watermark = log
+                .known_offsets()
+                .map_or(-1, |offsets| offsets.high_watermark);
+            let rests = high_watermark == *seen && due.len() < IDLE_CHECKPOINTS;
+            *seen = high_watermark;
+            if rests {
+                due.push_back(log);
+            }
+            !rests
+        });
+    }
 }
 
 /// The syncs of one round; whoever is free takes the next.
@@ -256,8 +293,9 @@ impl Shared {
             match synced.and_then(|()| verified.clone()) {
                 Ok(()) => {
                     log.flush_done(flush);
-                    if log.wants_checkpoint(CHECKPOINT_BYTES) {
-                        self.checkpoints.lock().logs.push_back(log.clone());
+                    let mut checkpoints = self.checkpoints.lock();
+                    checkpoints.note(log);
+                    if !checkpoints.due.is_empty() {
                         self.checkpoint_came.notify_one();
                     }
                 }
@@ -288,9 +326,16 @@ impl Shared {
         loop {
             let log = {
                 let mut checkpoints = self.checkpoints.lock();
-                self.checkpoint_came
-                    .wait_while(&mut checkpoints, |it| it.logs.is_empty() && !it.stopping);
-                checkpoints.logs.pop_front()
+                while checkpoints.due.is_empty() && !checkpoints.stopping {
+                    if self
+                        .checkpoint_came
+                        .wait_for(&mut checkpoints, IDLE_TICK)
+                        .timed_out()
+                    {
+                        checkpoints.tick();
+                    }
+                }
+                checkpoints.due.pop_front()
             };
             let Some(log) = log else {
                 return;

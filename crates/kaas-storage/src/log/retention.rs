@@ -183,7 +183,7 @@ impl Log {
         if !self.loaded.load(Ordering::Acquire) {
             return Ok(());
         }
-        let (checkpoint, flush) = {
+        let (checkpoint, durable) = {
             let mut writer = self.writer.lock();
             let view = self.view.read();
             if view.segments.is_empty() || view.high_watermark == writer.checkpointed {
@@ -217,17 +217,15 @@ impl Log {
                 producers: producers.all(),
                 aborted: producers.all_aborted(),
             };
-            let durable = writer.durable;
             writer.bytes_since_checkpoint = 0;
-            (checkpoint, durable)
+            (checkpoint, writer.durable)
         };
-        if flush < checkpoint.offset
+        if durable < checkpoint.offset
             && let Some(flush) = self.flush_begin()
+            && let Err(error) = self.flush_sync(&flush)
         {
-            if let Err(error) = self.flush_sync(&flush) {
-                self.flush_failed(&flush, &error);
-                return Err(error);
-            }
+            self.flush_failed(&flush, &error);
+            return Err(error);
         }
         checkpoint::publish_checkpoint(&self.session, &self.dir, &checkpoint)?;
         let mut writer = self.writer.lock();
