@@ -119,6 +119,15 @@ fn refused(document: GroupDocument) -> DocumentError {
 }
 
 fn fetch(manager: &Manager<u32>, stable: bool, partition: i32) -> (i64, ErrorCode) {
+    fetch_as(9, manager, stable, partition)
+}
+
+fn fetch_as(
+    version: i16,
+    manager: &Manager<u32>,
+    stable: bool,
+    partition: i32,
+) -> (i64, ErrorCode) {
     let request = OffsetFetchRequestGroup {
         group_id: "g".to_owned(),
         topics: Some(vec![OffsetFetchRequestTopics {
@@ -128,7 +137,7 @@ fn fetch(manager: &Manager<u32>, stable: bool, partition: i32) -> (i64, ErrorCod
         }]),
         ..OffsetFetchRequestGroup::default()
     };
-    let response = manager.fetch_offsets(&request, stable, 9);
+    let response = manager.fetch_offsets(&request, stable, version);
     let partition = &response.topics[0].partitions[0];
     assert_eq!(partition.metadata.as_deref(), Some(""));
     (partition.committed_offset, partition.error_code)
@@ -159,6 +168,19 @@ fn of_53_a_stable_fetch_does_not_show_a_partition_with_a_pending_offset() {
         (-1, ErrorCode::UNSTABLE_OFFSET_COMMIT)
     );
     assert_eq!(fetch(&manager, true, 2), (12, ErrorCode::NONE));
+}
+
+#[test]
+fn of_56_before_version_7_no_fetch_is_a_stable_one() {
+    let (mut manager, mut out) = manager();
+    manager
+        .load(NOW, "g", Some(pending_at_0_and_1()), &mut out)
+        .unwrap();
+    assert_eq!(fetch_as(6, &manager, true, 0), (10, ErrorCode::NONE));
+    assert_eq!(
+        fetch_as(7, &manager, true, 0),
+        (-1, ErrorCode::UNSTABLE_OFFSET_COMMIT)
+    );
 }
 
 #[test]
