@@ -719,6 +719,7 @@ impl Log {
         if flush.cuts == writer.cuts.len() {
             self.cut(&mut writer, error);
         }
+        self.release(writer);
     }
 
     /// Makes everything appended so far durable, in this thread and for this log alone.
@@ -754,11 +755,6 @@ impl Log {
         writer.durable < writer.end
             && (writer.unflushed >= config.flush_messages
                 || config.flush_ms.is_some_and(|limit| waited >= limit))
-    }
-
-    /// Seals the segment that is written to; the next append begins a new one.
-    pub fn seal(&self) {
-        self.writer.lock().active = None;
     }
 
     /// Makes everything durable, leaves a checkpoint, and refuses appends from now on.
@@ -964,8 +960,47 @@ impl Log {
         }
     }
 
+    fn debug_check(&self, writer: &Writer) {
+        let view = self.view.read();
+        debug_assert!(
+            view.start <= view.high_watermark,
+            "what is visible was not deleted"
+        );
+        debug_assert!(
+            view.last_stable <= view.high_watermark,
+            "what is stable is visible"
+        );
+        debug_assert!(
+            view.high_watermark <= writer.end,
+            "what is visible was appended"
+        );
+        debug_assert!(writer.durable <= writer.end, "what is durable was appended");
+        debug_assert_eq!(view.end, writer.end, "readers know where the log ends");
+        debug_assert!(
+            writer
+                .pending
+                .front()
+                .is_none_or(|first| first.base_offset == view.high_watermark),
+            "all that can be taken back is above the high watermark"
+        );
+        debug_assert!(
+            view.segments
+                .is_sorted_by(|older, newer| older.name.base < newer.name.base),
+            "segments follow one another"
+        );
+        debug_assert!(
+            writer.active.as_ref().is_none_or(|active| {
+                view.segments
+                    .last()
+                    .is_some_and(|last| Arc::ptr_eq(last, &active.segment))
+            }),
+            "only the last segment is written to"
+        );
+    }
+
     /// Lets go of the writer and tells the waiters what moved meanwhile.
     fn release(&self, mut writer: MutexGuard<'_, Writer>) {
+        self.debug_check(&writer);
         let advanced = std::mem::take(&mut writer.advanced);
         drop(writer);
         if advanced && let Some(hook) = self.on_advance.get() {
@@ -1050,6 +1085,7 @@ impl Log {
                     }
                 }
             }
+            segment.close();
             end = segment
                 .known_facts()
                 .map_or(limit, |facts| facts.end_offset)

@@ -57,16 +57,19 @@ impl Log {
             .lock()
             .producers
             .expire(now_ms, config.producer_id_expiration_ms);
-        for segment in self.older_segments() {
-            segment.rest();
-        }
+        self.segments_at_rest()
+            .iter()
+            .for_each(|segment| segment.rest());
         self.checkpoint()?;
         Ok(deleted)
     }
 
-    fn older_segments(&self) -> Vec<Arc<Segment>> {
+    /// All segments but the one that is written to, or was until its end is durable.
+    fn segments_at_rest(&self) -> Vec<Arc<Segment>> {
+        let writer = self.writer.lock();
         let view = self.view.read();
-        view.segments[..view.segments.len().saturating_sub(1)].to_vec()
+        let busy = writer.active.is_some() || writer.durable < writer.end;
+        view.segments[..view.segments.len().saturating_sub(usize::from(busy))].to_vec()
     }
 
     /// Deletes whole segments, oldest first. The last one stays, so that the log keeps its end; if all its records are

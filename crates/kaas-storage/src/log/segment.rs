@@ -462,8 +462,13 @@ impl Segment {
     pub fn rest(&self) {
         if !self.read_lately.swap(false, Ordering::Relaxed) {
             self.content.write().index = None;
-            *self.file.lock() = None;
+            self.close();
         }
+    }
+
+    /// Closes the file until it is needed again; not to be called while writes to it are not durable.
+    pub fn close(&self) {
+        *self.file.lock() = None;
     }
 
     /// Whole batches from the one that holds `offset` (or the next one there is) up to `end`, about `max_bytes` of them

@@ -788,6 +788,24 @@ fn a_timestamp_is_found_at_its_record() {
 }
 
 #[test]
+fn what_is_not_visible_yet_does_not_hide_the_highest_timestamp() {
+    let broker = Broker::new(MemoryVolume::new());
+    let log = broker.log();
+    log.append(batch_at(&[10]).build(), AT_NOW).unwrap();
+    log.flush().unwrap();
+    log.append(batch_at(&[20]).build(), AT_NOW).unwrap();
+    let highest = || {
+        log.max_timestamp_offset(Isolation::ReadUncommitted)
+            .unwrap()
+            .unwrap()
+            .timestamp_ms
+    };
+    assert_eq!(highest(), 10);
+    log.flush().unwrap();
+    assert_eq!(highest(), 20);
+}
+
+#[test]
 fn a_lookup_by_time_skips_deleted_records() {
     let broker = Broker::new(MemoryVolume::new());
     let log = broker.log();

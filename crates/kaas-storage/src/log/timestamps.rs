@@ -1,8 +1,10 @@
 //! Looking records up by time (ListOffsets): to the batch by the index, to the record by decompressing that batch.
 
+use std::sync::Arc;
+
 use kaas_wire::batch::{Batch, BatchHeader};
 
-use super::segment::Segment;
+use super::segment::{Facts, Segment};
 use super::{Holding, Isolation, Log, LogError, Place};
 use crate::error::StorageError;
 
@@ -80,7 +82,10 @@ impl Log {
             else {
                 break;
             };
-            let facts = segment.facts(&*self.volume, interval, next_base)?;
+            let facts = match self.facts_at_high_watermark(&segment) {
+                Some(facts) => facts,
+                None => segment.facts(&*self.volume, interval, next_base)?,
+            };
             let beats = highest
                 .as_ref()
                 .is_none_or(|(_, highest, _)| facts.max_timestamp > *highest);
@@ -107,6 +112,22 @@ impl Log {
         Ok(first_record(&segment, &bytes, |it| {
             it.timestamp_ms >= highest && it.offset >= start
         })?)
+    }
+
+    /// What the last segment held when the high watermark was its end, if more was appended since.
+    fn facts_at_high_watermark(&self, segment: &Arc<Segment>) -> Option<Facts> {
+        let writer = self.writer.lock();
+        let is_last = self
+            .view
+            .read()
+            .segments
+            .last()
+            .is_some_and(|last| Arc::ptr_eq(last, segment));
+        writer
+            .pending
+            .front()
+            .filter(|_| is_last)
+            .map(|pending| pending.facts_before)
     }
 
     fn visible(&self, isolation: Isolation) -> Result<(i64, i64), LogError> {
