@@ -47,8 +47,7 @@ impl Log {
 
     /// What a timer does for a log every now and then: deletes segments that are past `retention.ms`,
     /// `retention.bytes` or the log's start, compacts, forgets expired producers, lets go of what was not read lately, and leaves
-    /// a checkpoint. Says how many segments were deleted. A log that was never used is left alone, unless retention
-    /// could apply.
+    /// a checkpoint. Says how many segments were deleted. Blocks on the disk.
     pub fn maintain(&self, now_ms: i64) -> Result<usize, LogError> {
         let deleted = self.enforce_retention(now_ms)?;
         self.compact(now_ms)?;

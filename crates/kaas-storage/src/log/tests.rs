@@ -6,6 +6,7 @@ use uuid::Uuid;
 use super::*;
 use crate::layout;
 use crate::session::{SessionKind, SessionName, fence};
+use crate::volume::DiskVolume;
 use crate::volume::faulty::{Fault, FaultyVolume};
 use crate::volume::memory::MemoryVolume;
 
@@ -199,6 +200,43 @@ fn what_is_appended_is_read_back_under_its_offsets() {
     assert_eq!(
         read_from(&log, 1, Isolation::ReadUncommitted),
         values(&[(1, "b"), (2, "c")])
+    );
+}
+
+#[test]
+fn a_log_on_a_real_disk_is_there_when_it_is_opened_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let broker = Broker::new(DiskVolume::open(directory.path()).unwrap());
+    let log = broker.log_with(LogConfig {
+        segment_bytes: 200,
+        ..LogConfig::default()
+    });
+    let flusher = Flusher::start(broker.session.clone());
+    let (answer, answers) = mpsc::channel();
+    for sequence in 0..20 {
+        let appended = log.append(numbered(1, 0, sequence, 1), AT_NOW).unwrap();
+        let answer = answer.clone();
+        flusher.flush(
+            &log,
+            &appended,
+            Box::new(move |result| answer.send(result).unwrap()),
+        );
+    }
+    assert!(answers.iter().take(20).all(|result| result.is_ok()));
+    let slice = log.read(0, EVERYTHING).unwrap().slice.unwrap();
+    assert!(slice.file.fd().is_some(), "sendfile needs a descriptor");
+    assert_eq!(read_all(&log).len(), 20);
+    log.delete_records_before(15).unwrap();
+    log.maintain(NOW).unwrap();
+    let broker = broker.restart();
+    let log = broker.log();
+    assert_eq!(read_all(&log).len(), 5);
+    assert!(log.append(numbered(1, 0, 19, 1), AT_NOW).unwrap().duplicate);
+    assert_eq!(
+        log.append(numbered(1, 0, 20, 1), AT_NOW)
+            .unwrap()
+            .base_offset,
+        20
     );
 }
 
