@@ -208,6 +208,13 @@ impl Connection {
         self.exchange(&frame).await?.decode()
     }
 
+    /// Any answer at all.
+    pub async fn ping(&mut self) -> Result<(), Failure> {
+        self.exchange(&Frame::new(&ApiVersionsRequest::default(), 0))
+            .await?;
+        Ok(())
+    }
+
     /// One encoded request and its answer.
     pub async fn exchange(&mut self, frame: &Frame) -> Result<Answer, Failure> {
         self.push(frame);

@@ -1,12 +1,17 @@
-//! Committed offsets, read back.
+//! Committed offsets: written once, and read back.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use kaas_wire::ApiKey;
+use anyhow::bail;
+use kaas_wire::messages::offset_commit::{
+    OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+};
 use kaas_wire::messages::offset_fetch::{
     OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics, OffsetFetchResponse,
 };
+use kaas_wire::{ApiKey, Uuid};
 
 use crate::client::Connection;
 use crate::cluster::{Cluster, Topic};
@@ -14,6 +19,80 @@ use crate::measure::Measure;
 
 /// Groups that are asked for at once.
 const GROUPS_AT_ONCE: usize = 500;
+
+/// Commits that are under way on a connection.
+const COMMITS_AT_ONCE: usize = 50;
+
+/// A commit of a consumer that is no member of the group.
+pub fn commit_request(
+    group: &str,
+    topic: &str,
+    topic_id: Uuid,
+    offsets: impl Iterator<Item = (usize, i64)>,
+) -> OffsetCommitRequest {
+    let partitions = offsets
+        .map(|(partition, offset)| OffsetCommitRequestPartition {
+            partition_index: partition as i32,
+            committed_offset: offset,
+            ..Default::default()
+        })
+        .collect();
+    OffsetCommitRequest {
+        group_id: group.to_owned(),
+        topics: vec![OffsetCommitRequestTopic {
+            name: topic.to_owned(),
+            topic_id,
+            partitions,
+        }],
+        ..Default::default()
+    }
+}
+
+/// What [`commit_once`] commits in every partition of a group.
+pub fn offset_of(group: usize) -> i64 {
+    1_000 + group as i64
+}
+
+/// Commits for every group, in all partitions. So many are under way at once that the broker is busy.
+pub async fn commit_once(
+    cluster: &mut Cluster,
+    groups: &[String],
+    coordinators: &[String],
+    topic: &Topic,
+    partitions: usize,
+) -> anyhow::Result<()> {
+    let mut by_address: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for (group, address) in coordinators.iter().enumerate() {
+        by_address.entry(address).or_default().push(group);
+    }
+    for (address, here) in by_address {
+        let mut connection = cluster.open(address).await?;
+        for chunk in here.chunks(COMMITS_AT_ONCE) {
+            for &group in chunk {
+                let offsets = (0..partitions).map(|partition| (partition, offset_of(group)));
+                let frame = connection.frame(&commit_request(
+                    &groups[group],
+                    &topic.name,
+                    topic.id,
+                    offsets,
+                ))?;
+                connection.push(&frame);
+            }
+            for &group in chunk {
+                let response: OffsetCommitResponse = connection.next_answer().await?.decode()?;
+                let mut codes = response
+                    .topics
+                    .iter()
+                    .flat_map(|topic| &topic.partitions)
+                    .map(|each| each.error_code);
+                if let Some(code) = codes.find(|code| !code.is_ok()) {
+                    bail!("cannot commit for {}: {code}", groups[group]);
+                }
+            }
+        }
+    }
+    Ok(())
+}
 
 /// What one connection committed for a group: the same offset in all partitions.
 pub struct Committed {

@@ -1,21 +1,19 @@
 //! Commits of consumers without membership, as fast as they are answered or at a rate. At the end the last acknowledged
 //! offsets are read back.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use bytes::Bytes;
-use kaas_wire::messages::offset_commit::{
-    OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic,
-    OffsetCommitResponse,
-};
-use kaas_wire::{ApiKey, Uuid};
+use kaas_wire::ApiKey;
+use kaas_wire::messages::offset_commit::{OffsetCommitRequest, OffsetCommitResponse};
 
 use crate::Run;
 use crate::client::{Answer, Connection, Failure, Frame, Versions};
 use crate::cluster::Topic;
 use crate::load::{Crew, Load, Pace, drive, shares};
 use crate::measure::Measure;
-use crate::offsets::{Committed, read_back};
+use crate::offsets::{Committed, commit_request, read_back};
 
 /// Stands where the offset of the first partition will be; the next partition has the next number.
 const PLACEHOLDER: i64 = 0x5eed_0ff5_e7ed_0000;
@@ -53,7 +51,7 @@ pub async fn run(mut run: Run) -> anyhow::Result<Run> {
         let mut load = Commits {
             groups: Vec::with_capacity(share.groups.len()),
             next: 0,
-            unanswered: std::collections::VecDeque::new(),
+            unanswered: VecDeque::new(),
             offset: 0,
             expected: None,
             partitions,
@@ -114,7 +112,7 @@ pub async fn run(mut run: Run) -> anyhow::Result<Run> {
 struct Commits {
     groups: Vec<Group>,
     next: usize,
-    unanswered: std::collections::VecDeque<(usize, i64)>,
+    unanswered: VecDeque<(usize, i64)>,
     offset: i64,
     /// The answer when all went well: it is the same for all commits of a connection.
     expected: Option<Bytes>,
@@ -153,31 +151,6 @@ impl Group {
             acknowledged: None,
             attempted: 0,
         })
-    }
-}
-
-/// A commit of a consumer that is no member of the group.
-pub fn commit_request(
-    group: &str,
-    topic: &str,
-    topic_id: Uuid,
-    offsets: impl Iterator<Item = (usize, i64)>,
-) -> OffsetCommitRequest {
-    let partitions = offsets
-        .map(|(partition, offset)| OffsetCommitRequestPartition {
-            partition_index: partition as i32,
-            committed_offset: offset,
-            ..Default::default()
-        })
-        .collect();
-    OffsetCommitRequest {
-        group_id: group.to_owned(),
-        topics: vec![OffsetCommitRequestTopic {
-            name: topic.to_owned(),
-            topic_id,
-            partitions,
-        }],
-        ..Default::default()
     }
 }
 

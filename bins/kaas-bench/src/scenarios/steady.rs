@@ -1,13 +1,11 @@
 //! Heartbeats in groups that nobody joins or leaves.
 
-use std::rc::Rc;
 use std::time::Duration;
 
 use crate::Run;
-use crate::cluster::Cluster;
 use crate::load::{Crew, Pace, drive};
-use crate::measure::Measure;
-use crate::member::{Heartbeats, Member, check_stable};
+use crate::member::Heartbeats;
+use crate::scenarios::stable_groups;
 
 pub async fn run(mut run: Run) -> anyhow::Result<Run> {
     let groups: usize = run.arguments.take("groups", 100)?;
@@ -36,7 +34,7 @@ pub async fn run(mut run: Run) -> anyhow::Result<Run> {
         let pace = Pace::of_connection(index, count, rate, count);
         crew.add(&run.measure, async move {
             drive(&mut member.connection, &mut load, pace, &measure).await?;
-            member.leave(&measure).await
+            Ok(member)
         });
     }
     // CPU time is told in steps, so it is compared over the counted window only.
@@ -51,43 +49,12 @@ pub async fn run(mut run: Run) -> anyhow::Result<Run> {
     run.report.figure("heartbeats", window.per_second(), "1/s");
     run.report
         .latency("heartbeat", run.measure.latency_histogram());
-    crew.finish().await?;
+    // Only now: as long as one beats, nobody leaves.
+    let mut leaving = Crew::new();
+    for mut member in crew.finish().await? {
+        let measure = run.measure.clone();
+        leaving.add(&run.measure, async move { member.leave(&measure).await });
+    }
+    leaving.finish().await?;
     Ok(run)
-}
-
-/// Members of stable groups, group by group.
-pub async fn stable_groups(
-    cluster: &mut Cluster,
-    prefix: &str,
-    topic: &str,
-    groups: usize,
-    members: usize,
-    measure: &Rc<Measure>,
-) -> anyhow::Result<Vec<Member>> {
-    let ids: Vec<String> = (0..groups)
-        .map(|group| format!("{prefix}-{group}"))
-        .collect();
-    let coordinators = cluster.coordinators(&ids).await?;
-    let topic: Rc<str> = topic.into();
-    let mut crew = Crew::new();
-    for (id, coordinator) in ids.iter().zip(&coordinators) {
-        let group: Rc<str> = id.as_str().into();
-        for _ in 0..members {
-            let mut member = Member::new(
-                cluster.open(coordinator).await?,
-                group.clone(),
-                topic.clone(),
-            );
-            let joining = measure.clone();
-            crew.add(measure, async move {
-                member.join(&joining).await?;
-                Ok(member)
-            });
-        }
-    }
-    let stable = crew.finish().await?;
-    for group in stable.chunks(members) {
-        check_stable(group.iter(), measure);
-    }
-    Ok(stable)
 }
