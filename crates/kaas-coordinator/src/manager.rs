@@ -29,7 +29,7 @@ pub struct Manager<R> {
     made: u64,
     durable: u64,
     index: FnvHashMap<Arc<str>, usize>,
-    keys: Vec<Option<Box<Key<R>>>>,
+    keys: Vec<Option<Key<R>>>,
     free: Vec<usize>,
     /// For each key with a timer, a moment not after its next deadline.
     timers: BTreeSet<(u64, usize)>,
@@ -754,7 +754,7 @@ impl<R> Manager<R> {
             self.keys.len() - 1
         });
         self.index.insert(key.group_id.clone(), at);
-        self.keys[at] = Some(Box::new(key));
+        self.keys[at] = Some(key);
         at
     }
 
