@@ -307,7 +307,7 @@ async fn assemble(
         group_settings(&config.load()),
         clock.clone(),
         ids.clone(),
-        metrics,
+        Arc::clone(&metrics),
         Arc::clone(&topics),
     )?;
     let cluster = Arc::new(ArcSwap::from_pointee(ClusterView::default()));
@@ -390,6 +390,7 @@ async fn assemble(
         partitions,
         groups,
         controller,
+        metrics,
     }))
 }
 

@@ -33,6 +33,7 @@ use crate::connection::ConnectionInfo;
 use crate::controller::Controller;
 use crate::coordinator::actor::Groups;
 use crate::ids::Ids;
+use crate::metrics::Metrics;
 use crate::partitions::Partitions;
 use crate::resource_configs::ResourceConfigs;
 use crate::topics::Topics;
@@ -50,6 +51,7 @@ pub struct Broker {
     pub partitions: Arc<Partitions>,
     pub groups: Groups,
     pub controller: Arc<Controller>,
+    pub metrics: Arc<Metrics>,
 }
 
 impl Broker {

@@ -56,7 +56,6 @@ pub struct Metrics {
     journal_bytes: Counter,
     journal_failures: Counter,
     journal_took: Histogram,
-    flush_bytes: Counter,
     flush_failures: Counter,
     flush_took: Histogram,
 }
@@ -81,7 +80,6 @@ impl Default for Metrics {
             journal_bytes: Counter::default(),
             journal_failures: Counter::default(),
             journal_took: Histogram::default(),
-            flush_bytes: Counter::default(),
             flush_failures: Counter::default(),
             flush_took: Histogram::default(),
         }
@@ -140,10 +138,9 @@ impl Metrics {
         self.journal_failures.add(u64::from(!durable));
     }
 
-    /// A flush of partition logs that made `bytes` durable, or failed.
-    pub fn log_flush(&self, bytes: usize, took_us: u64, durable: bool) {
+    /// An append of records that became durable so long after it was written, or did not.
+    pub fn log_flush(&self, took_us: u64, durable: bool) {
         self.flush_took.observe(took_us);
-        self.flush_bytes.add(bytes as u64);
         self.flush_failures.add(u64::from(!durable));
     }
 
@@ -415,11 +412,6 @@ impl Metrics {
             "Writing, syncing and fencing a batch.",
         );
         page.histogram("kaas_journal_batch_duration_seconds", &[], &journal);
-        page.counter(
-            "kaas_log_flushed_bytes_total",
-            "Bytes of records flushed.",
-            self.flush_bytes.get(),
-        );
         page.counter(
             "kaas_log_flush_failures_total",
             "Flushes that failed.",

@@ -70,6 +70,14 @@ impl Sources for BrokerPages {
 
 async fn broker_snapshot(broker: &Broker) -> Snapshot {
     let groups = broker.groups.snapshot().await.unwrap_or_default();
+    let partitions = Arc::clone(&broker.partitions);
+    let logs = tokio::task::spawn_blocking(move || {
+        for partition in partitions.all() {
+            // A log nobody has asked for yet has numbers too. One that does not open is logged there and left out here.
+            let _ = partition.log();
+        }
+        partitions.snapshots()
+    });
     let config = broker.config.load();
     Snapshot {
         node_id: broker.node_id,
@@ -85,9 +93,9 @@ async fn broker_snapshot(broker: &Broker) -> Snapshot {
             .iter()
             .map(|topic| (Arc::from(topic.name.as_str()), topic.partitions))
             .collect(),
-        partitions: broker
-            .partitions
-            .snapshots()
+        partitions: logs
+            .await
+            .unwrap_or_default()
             .into_iter()
             .map(|partition| PartitionSnapshot {
                 topic: partition.topic,

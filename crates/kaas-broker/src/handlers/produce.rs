@@ -206,7 +206,7 @@ fn append(
         .lead(topic, index, -1, view)
         .map_err(Refusal::bare)?;
     let log = partition.log().map_err(Refusal::bare)?;
-    let start_offset = || log.known_offsets().map_or(-1, |offsets| offsets.start);
+    let start_offset = || log.start_offset().unwrap_or(-1);
     let now_ms = broker.clock.wall_ms();
     let config = log.config();
     if config.cleanup_policy.compact {
@@ -434,10 +434,16 @@ fn flush(
     } in waiting
     {
         let done = done.clone();
+        let (metrics, clock) = (broker.metrics.clone(), broker.clock.clone());
+        let begun_us = clock.mono_us();
         broker.partitions.flusher().flush(
             &log,
             &appended,
-            Box::new(move |result| done(place, result)),
+            Box::new(move |result| {
+                let took_us = clock.mono_us().saturating_sub(begun_us);
+                metrics.log_flush(took_us, result.is_ok());
+                done(place, result);
+            }),
         );
     }
 }
