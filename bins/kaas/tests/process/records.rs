@@ -277,7 +277,7 @@ fn with_acks_0_there_is_no_answer_and_an_error_closes_the_connection() {
         acks: 0,
         ..topic::produce_request(name, 0, plain(&["x"]))
     };
-    let mut send = |connection: &mut Connection, name: &str| {
+    let send = |connection: &mut Connection, name: &str| {
         let frame = connection.frame(9, 7, &unanswered(name));
         connection
             .send_bytes(&frame)

@@ -20,7 +20,7 @@ use tokio::sync::Notify;
 use crate::assignment::ClusterView;
 use crate::connection::{FileRegion, ReplySlot};
 use crate::partitions::Partition;
-use crate::partitions::fetch_sessions::{Asked, Context, Wanted};
+use crate::partitions::fetch_sessions::{Asked, Context, PartitionKey, Wanted};
 use crate::topics::Table;
 use crate::{Broker, Ctx};
 
@@ -101,7 +101,7 @@ fn named(
     table: &Table,
     version: i16,
     request: &mut FetchRequest,
-) -> (Vec<Wanted>, Vec<(Uuid, Arc<str>, i32)>) {
+) -> (Vec<Wanted>, Vec<PartitionKey>) {
     let name_of = |name: &str, id: &Uuid| -> Arc<str> {
         if version < IDS_FROM {
             return Arc::from(name);
@@ -132,7 +132,7 @@ fn named(
             topic
                 .partitions
                 .into_iter()
-                .map(|partition| (topic.topic_id, name.clone(), partition)),
+                .map(|partition| PartitionKey::new(topic.topic_id, &name, partition)),
         );
     }
     (wanted, forgotten)

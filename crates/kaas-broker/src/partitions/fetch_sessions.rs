@@ -38,19 +38,31 @@ pub struct Wanted {
 }
 
 /// Names a partition within a session. With topic ids the name is not part of it: it may become known later.
-type PartitionKey = (Uuid, Arc<str>, i32);
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct PartitionKey {
+    topic_id: Uuid,
+    topic: Arc<str>,
+    partition: i32,
+}
 
-impl Wanted {
-    fn key(&self) -> PartitionKey {
-        key(self.topic_id, &self.topic, self.partition)
+impl PartitionKey {
+    pub fn new(topic_id: Uuid, topic: &Arc<str>, partition: i32) -> PartitionKey {
+        let by_name = topic_id == Uuid::ZERO;
+        PartitionKey {
+            topic_id,
+            topic: if by_name {
+                topic.clone()
+            } else {
+                Arc::from("")
+            },
+            partition,
+        }
     }
 }
 
-fn key(topic_id: Uuid, topic: &Arc<str>, partition: i32) -> PartitionKey {
-    if topic_id == Uuid::ZERO {
-        (topic_id, topic.clone(), partition)
-    } else {
-        (topic_id, Arc::from(""), partition)
+impl Wanted {
+    fn key(&self) -> PartitionKey {
+        PartitionKey::new(self.topic_id, &self.topic, self.partition)
     }
 }
 
@@ -133,7 +145,7 @@ impl Session {
         self.debug_check();
     }
 
-    fn to_the_end(&mut self, key: &PartitionKey) {
+    fn move_move_to_end(&mut self, key: &PartitionKey) {
         let turn = self
             .turn_of
             .get_mut(key)
@@ -220,7 +232,7 @@ impl FetchSessions {
         &self,
         asked: Asked,
         wanted: Vec<Wanted>,
-        forgotten: &[(Uuid, Arc<str>, i32)],
+        forgotten: &[PartitionKey],
     ) -> (Context, Vec<Wanted>) {
         let mut inner = self.inner.lock();
         if asked.session_epoch == INITIAL_EPOCH || asked.session_epoch == FINAL_EPOCH {
@@ -264,8 +276,8 @@ impl FetchSessions {
                 log_start_offset: -1,
             });
         }
-        for (topic_id, topic, partition) in forgotten {
-            session.forget(&key(*topic_id, topic, *partition));
+        for key in forgotten {
+            session.forget(key);
         }
         if session.turns.is_empty() {
             drop(session);
@@ -326,7 +338,7 @@ impl FetchSessions {
                         .expect("every key has its turn")
                         .update(data);
                     if records_len(&data.records) > 0 {
-                        session.to_the_end(&key);
+                        session.move_move_to_end(&key);
                     }
                     news
                 });
@@ -507,7 +519,7 @@ mod tests {
     }
 
     #[test]
-    fn a_partition_that_delivered_records_goes_to_the_end() {
+    fn a_partition_that_delivered_records_goes_move_to_end() {
         let sessions = cache(10);
         let id = open(&sessions, 0, 3);
         let (context, all) = sessions.begin(asked(id, 1, 10), vec![], &[]);
@@ -570,8 +582,11 @@ mod tests {
     fn forgetting_everything_ends_the_session() {
         let sessions = cache(10);
         let id = open(&sessions, 0, 1);
-        let (context, all) =
-            sessions.begin(asked(id, 1, 0), vec![], &[(Uuid::ZERO, Arc::from("a"), 0)]);
+        let (context, all) = sessions.begin(
+            asked(id, 1, 0),
+            vec![],
+            &[PartitionKey::new(Uuid::ZERO, &Arc::from("a"), 0)],
+        );
         assert!(matches!(context, Context::Sessionless) && all.is_empty());
         assert!(sessions.is_empty());
     }
