@@ -555,7 +555,7 @@ async fn records_sent_from_a_file_are_the_bytes_of_the_file() {
         let file = volume.create("f").unwrap();
         file.write_at(&content, 0).unwrap();
         let region = FileRegion {
-            file: Arc::from(file),
+            file,
             position: 11,
             len: content.len() - 11,
         };
