@@ -512,3 +512,255 @@ fn log_config(broker: &Config, topic: &Topic) -> LogConfig {
         producer_id_expiration_ms: i64::from(broker.producer_id_expiration_ms),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use kaas_storage::layout;
+    use kaas_storage::log::AppendOptions;
+    use kaas_storage::session::SessionKind;
+    use kaas_storage::volume::memory::MemoryVolume;
+    use kaas_wire::batch::BatchBuilder;
+
+    use super::*;
+    use crate::assignment::{Assignment, PartitionEntry};
+    use crate::config::settings::Settings;
+    use crate::topics::{NewTopic, Topics};
+
+    const NODE: i32 = 3;
+
+    struct World {
+        volume: Arc<dyn Volume>,
+        topics: Arc<Topics>,
+        partitions: Arc<Partitions>,
+        clock: Clock,
+    }
+
+    impl World {
+        /// A broker with the topic `t` of two partitions.
+        async fn new() -> World {
+            let volume: Arc<dyn Volume> = Arc::new(MemoryVolume::new());
+            layout::create(&*volume).unwrap();
+            let uuid = uuid::Uuid::from_u128(1);
+            let session = Session::create(volume.clone(), SessionKind::Broker, NODE, uuid).unwrap();
+            let session = Arc::new(session);
+            let topics = Arc::new(Topics::open(volume.clone(), session.clone()).unwrap().0);
+            let clock = Clock::manual(1_000_000);
+            let config = Arc::new(LiveConfig::new(&Settings::default()).unwrap());
+            let partitions = Arc::new(Partitions::new(
+                NODE,
+                volume.clone(),
+                session,
+                clock.clone(),
+                Ids::counted(),
+                config,
+            ));
+            let new = NewTopic {
+                name: "t".to_owned(),
+                id: Uuid::from_bytes([7; 16]),
+                partitions: 2,
+                configs: BTreeMap::new(),
+                created_ms: 0,
+            };
+            topics.create(vec![new]).await.remove(0).unwrap();
+            topics.watch(partitions.clone());
+            World {
+                volume,
+                topics,
+                partitions,
+                clock,
+            }
+        }
+
+        fn topic(&self) -> Arc<Topic> {
+            self.topics.get("t").unwrap()
+        }
+
+        /// Applies an assignment: leader and leader epoch of each partition.
+        fn assign(&self, leaders: &[(i32, i32)]) -> ClusterView {
+            let topic = self.topic();
+            let entry =
+                |(partition, (leader, leader_epoch)): (usize, &(i32, i32))| PartitionEntry {
+                    topic: topic.name.clone(),
+                    topic_id: topic.id.to_string(),
+                    partition: partition as i32,
+                    leader: *leader,
+                    leader_epoch: *leader_epoch,
+                };
+            let partitions = leaders.iter().enumerate().map(entry).collect();
+            let view = ClusterView::of(&Assignment {
+                partitions,
+                ..Assignment::default()
+            });
+            self.partitions.apply(&self.topics.table(), &view);
+            view
+        }
+
+        fn append(&self, partition: &Partition) -> Result<i64, ErrorCode> {
+            let log = partition.log()?;
+            let options = AppendOptions {
+                now_ms: self.clock.wall_ms(),
+                zstd: true,
+            };
+            let appended = log.append(batch(), options).map_err(|error| error.code)?;
+            let (done, waiting) = std::sync::mpsc::channel();
+            let callback = Box::new(move |result| done.send(result).expect("the test waits"));
+            self.partitions.flusher().flush(&log, &appended, callback);
+            waiting.recv().unwrap().map_err(|error| error.code)?;
+            Ok(appended.base_offset)
+        }
+    }
+
+    fn batch() -> Bytes {
+        BatchBuilder::new(0)
+            .record(1_000, None, Some(b"value"))
+            .build()
+    }
+
+    #[tokio::test]
+    async fn what_the_assignment_gives_is_led_under_its_epoch_and_the_rest_is_refused() {
+        let world = World::new().await;
+        let view = world.assign(&[(NODE, 4), (9, 6)]);
+        let topic = world.topic();
+        let lead = |index, epoch| {
+            world
+                .partitions
+                .lead(&topic, index, epoch, &view)
+                .map(|led| led.leader_epoch)
+        };
+        assert_eq!(lead(0, -1), Ok(4));
+        assert_eq!(lead(0, 4), Ok(4));
+        assert_eq!(lead(0, 3), Err(ErrorCode::FENCED_LEADER_EPOCH));
+        assert_eq!(lead(0, 5), Err(ErrorCode::UNKNOWN_LEADER_EPOCH));
+        assert_eq!(lead(1, -1), Err(ErrorCode::NOT_LEADER_OR_FOLLOWER));
+        assert_eq!(lead(1, 5), Err(ErrorCode::FENCED_LEADER_EPOCH));
+        assert_eq!(lead(2, -1), Err(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION));
+    }
+
+    #[tokio::test]
+    async fn a_partition_taken_away_refuses_what_still_holds_it_and_keeps_its_records() {
+        let world = World::new().await;
+        world.assign(&[(NODE, 1), (NODE, 1)]);
+        let id = world.topic().id;
+        let (lost, kept) = (
+            world.partitions.get(id, 0).unwrap(),
+            world.partitions.get(id, 1).unwrap(),
+        );
+        let log = lost.log().unwrap();
+        assert_eq!(world.append(&lost), Ok(0));
+        let waiter = Arc::new(Notify::new());
+        lost.wait(&waiter);
+        world.assign(&[(9, 2), (NODE, 1)]);
+        waiter.notified().await;
+        assert_eq!(lost.log().err(), Some(ErrorCode::NOT_LEADER_OR_FOLLOWER));
+        let options = AppendOptions {
+            now_ms: 0,
+            zstd: true,
+        };
+        assert_eq!(
+            log.append(batch(), options).unwrap_err().code,
+            ErrorCode::NOT_LEADER_OR_FOLLOWER
+        );
+        assert!(Arc::ptr_eq(&kept, &world.partitions.get(id, 1).unwrap()));
+        // Given back, it goes on where it was.
+        world.assign(&[(NODE, 3), (NODE, 1)]);
+        assert_eq!(world.append(&world.partitions.get(id, 0).unwrap()), Ok(1));
+    }
+
+    #[tokio::test]
+    async fn a_log_that_cannot_be_opened_refuses_its_partition_and_no_other_until_it_is_mended() {
+        let world = World::new().await;
+        world.assign(&[(NODE, 0), (NODE, 0)]);
+        let topic = world.topic();
+        let dir = topic.partition_dir(0);
+        world
+            .volume
+            .create_dir_all(kaas_storage::volume::parent(&dir))
+            .unwrap();
+        world.volume.create(&dir).unwrap();
+        let (bad, good) = (
+            world.partitions.get(topic.id, 0).unwrap(),
+            world.partitions.get(topic.id, 1).unwrap(),
+        );
+        assert_eq!(bad.log().err(), Some(ErrorCode::KAFKA_STORAGE_ERROR));
+        assert_eq!(world.append(&good), Ok(0));
+        world.volume.remove_file(&dir).unwrap();
+        assert_eq!(
+            bad.log().err(),
+            Some(ErrorCode::KAFKA_STORAGE_ERROR),
+            "it is not tried at every request"
+        );
+        world.clock.advance(Duration::from_millis(REOPEN_AFTER_MS));
+        assert_eq!(world.append(&bad), Ok(0));
+    }
+
+    #[tokio::test]
+    async fn readers_that_wait_are_woken_once_a_record_is_visible() {
+        let world = World::new().await;
+        world.assign(&[(NODE, 0), (NODE, 0)]);
+        let id = world.topic().id;
+        let (grows, rests) = (
+            world.partitions.get(id, 0).unwrap(),
+            world.partitions.get(id, 1).unwrap(),
+        );
+        let waiter = Arc::new(Notify::new());
+        grows.wait(&waiter);
+        rests.wait(&waiter);
+        world.append(&grows).unwrap();
+        waiter.notified().await;
+        assert_eq!(grows.log().unwrap().high_watermark(), Ok(1));
+        assert!(grows.waiters.0.lock().is_empty() && rests.waiters.0.lock().len() == 1);
+        rests.stop_waiting(&waiter);
+        assert!(rests.waiters.0.lock().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_topics_new_config_reaches_open_logs_and_those_opened_later() {
+        let world = World::new().await;
+        world.assign(&[(NODE, 0), (NODE, 0)]);
+        let id = world.topic().id;
+        let open = world.partitions.get(id, 0).unwrap().log().unwrap();
+        let configs = BTreeMap::from([
+            ("retention.ms".to_owned(), "-1".to_owned()),
+            ("max.message.bytes".to_owned(), "77".to_owned()),
+        ]);
+        world
+            .topics
+            .change("t", |old| {
+                Ok(Topic {
+                    configs,
+                    ..old.clone()
+                })
+            })
+            .await
+            .unwrap();
+        let later = world.partitions.get(id, 1).unwrap().log().unwrap();
+        for log in [open, later] {
+            assert_eq!(
+                (log.config().retention_ms, log.config().max_message_bytes),
+                (None, 77)
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn overrides_that_do_not_hold_leave_the_brokers_values() {
+        let topic = Topic {
+            configs: BTreeMap::from([("nope".to_owned(), "1".to_owned())]),
+            ..(*World::new().await.topic()).clone()
+        };
+        let config = log_config(&Config::default(), &topic);
+        assert_eq!(
+            config,
+            LogConfig {
+                ..log_config(
+                    &Config::default(),
+                    &Topic {
+                        configs: BTreeMap::new(),
+                        ..topic
+                    }
+                )
+            }
+        );
+    }
+}
