@@ -1175,6 +1175,23 @@ fn a_damaged_segment_is_an_error_where_it_is_read() {
 }
 
 #[test]
+fn a_checkpoint_says_nothing_of_what_is_not_durable() {
+    for seed in 0..16 {
+        let memory = MemoryVolume::new();
+        let broker = Broker::new(memory.clone());
+        let log = broker.log();
+        log.append(numbered(1, 0, 0, 1), AT_NOW).unwrap();
+        log.flush().unwrap();
+        log.append(numbered(1, 0, 1, 1), AT_NOW).unwrap();
+        log.checkpoint().unwrap();
+        let log = Broker::on(Arc::new(memory.power_cut(seed)), 1).log();
+        let survived = log.end_offset().unwrap() == 2;
+        let again = log.append(numbered(1, 0, 1, 1), AT_NOW).unwrap();
+        assert_eq!((again.base_offset, again.duplicate), (1, survived));
+    }
+}
+
+#[test]
 fn a_checkpoint_that_does_not_parse_costs_a_scan() {
     let broker = Broker::new(MemoryVolume::new());
     let log = broker.log();
