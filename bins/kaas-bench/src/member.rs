@@ -91,7 +91,7 @@ impl Member {
             }
             self.generation = joined.generation_id;
             self.leads = joined.leader == joined.member_id;
-            if self.leads != !joined.members.is_empty() {
+            if self.leads == joined.members.is_empty() {
                 measure.wrong(|| {
                     format!(
                         "{}: {} members were told to {}",

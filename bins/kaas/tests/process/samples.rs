@@ -40,11 +40,17 @@ use kaas_wire::messages::offset_for_leader_epoch::OffsetForLeaderEpochRequest;
 use kaas_wire::messages::sync_group::{SyncGroupRequest, SyncGroupRequestAssignment};
 use kaas_wire::{ApiKey, Uuid};
 
+/// The frame of a request at a version.
+type Frame = dyn Fn(&Connection, i16) -> Vec<u8> + Send + Sync;
+
+/// Sends a request at a version and decodes the answer.
+type Roundtrip = dyn Fn(&mut Connection, i16) + Send + Sync;
+
 /// A request with its types forgotten.
 pub struct Sample {
     pub key: ApiKey,
-    frame: Box<dyn Fn(&Connection, i16) -> Vec<u8> + Send + Sync>,
-    call: Box<dyn Fn(&mut Connection, i16) + Send + Sync>,
+    frame: Box<Frame>,
+    call: Box<Roundtrip>,
 }
 
 impl Sample {
