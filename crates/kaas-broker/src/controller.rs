@@ -94,11 +94,14 @@ impl Controller {
         .await
     }
 
-    /// Forgets a deleted topic's partitions.
-    pub async fn unassign(self: &Arc<Self>, topic_id: Uuid) -> Result<(), StorageError> {
-        let id = topic_id.to_string();
-        self.change(move |next| next.partitions.retain(|entry| entry.topic_id != id))
-            .await
+    /// Forgets the partitions of deleted topics.
+    pub async fn unassign(self: &Arc<Self>, topic_ids: &[Uuid]) -> Result<(), StorageError> {
+        let ids: BTreeSet<String> = topic_ids.iter().map(Uuid::to_string).collect();
+        self.change(move |next| {
+            next.partitions
+                .retain(|entry| !ids.contains(&entry.topic_id));
+        })
+        .await
     }
 
     /// Every key of the journals named so far is in the journals of those who own it now: removes the files, oldest

@@ -210,15 +210,19 @@ impl ResourceConfigs {
         edit: Edit,
         validate_only: bool,
     ) -> Result<(), ApiError> {
-        match kind {
-            ResourceType::Topic => self.alter_topic(name, edit, validate_only).await,
-            ResourceType::Broker => self.alter_broker(name, edit, validate_only).await,
-            ResourceType::BrokerLogger => self.alter_logger(name, edit),
-            ResourceType::Group => self.alter_group(name, edit, validate_only).await,
-            ResourceType::ClientMetrics => {
-                self.alter_client_metrics(name, edit, validate_only).await
+        let (this, name) = (self.clone(), name.to_owned());
+        topics::to_the_end(async move {
+            match kind {
+                ResourceType::Topic => this.alter_topic(&name, edit, validate_only).await,
+                ResourceType::Broker => this.alter_broker(&name, edit, validate_only).await,
+                ResourceType::BrokerLogger => this.alter_logger(&name, edit),
+                ResourceType::Group => this.alter_group(&name, edit, validate_only).await,
+                ResourceType::ClientMetrics => {
+                    this.alter_client_metrics(&name, edit, validate_only).await
+                }
             }
-        }
+        })
+        .await
     }
 
     async fn alter_topic(

@@ -616,67 +616,102 @@ pub fn validate_name(name: &str) -> Result<(), String> {
     Err(format!("Topic name is invalid: {wrong}"))
 }
 
+/// Runs a change to its end, also when whoever asked for it goes away meanwhile: half of one must not stay.
+pub async fn to_the_end<T: Send + 'static>(change: impl Future<Output = T> + Send + 'static) -> T {
+    match tokio::spawn(change).await {
+        Ok(done) => done,
+        Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
+    }
+}
+
 /// Creates topics and gives their partitions leaders. One answer each, in the order asked.
 pub async fn create(
     broker: &Arc<Broker>,
     wanted: Vec<NewTopic>,
 ) -> Vec<Result<Arc<Topic>, ApiError>> {
-    let mut answers = broker.topics.create(wanted).await;
-    let partitions: Vec<NewPartitions> = answers
-        .iter()
-        .flatten()
-        .map(|topic| new_partitions(topic, 0))
-        .collect();
-    if partitions.is_empty() {
-        return answers;
-    }
-    if let Err(error) = broker.controller.assign(partitions).await {
-        // The topics exist; their partitions get leaders when the next controller begins.
-        let error = ApiError::from(error);
-        for answer in answers.iter_mut().filter(|answer| answer.is_ok()) {
-            *answer = Err(error.clone());
+    let broker = broker.clone();
+    to_the_end(async move {
+        let mut answers = broker.topics.create(wanted).await;
+        let partitions: Vec<NewPartitions> = answers
+            .iter()
+            .flatten()
+            .map(|topic| new_partitions(topic, 0))
+            .collect();
+        if partitions.is_empty() {
+            return answers;
         }
-    }
-    answers
+        if let Err(error) = broker.controller.assign(partitions).await {
+            // The topics exist; their partitions get leaders when the next controller begins.
+            let error = ApiError::from(error);
+            for answer in answers.iter_mut().filter(|answer| answer.is_ok()) {
+                *answer = Err(error.clone());
+            }
+        }
+        answers
+    })
+    .await
 }
 
-/// Deletes a topic, takes its partitions from their leaders and removes its data in the background.
-pub async fn delete(broker: &Arc<Broker>, id: Uuid) -> Result<(), ApiError> {
-    broker.topics.delete(id).await?;
-    // The topic is gone for good; if this fails, the next controller forgets its partitions.
-    let unassigned = broker.controller.unassign(id).await;
-    let topics = broker.topics.clone();
-    let partitions = broker.partitions.clone();
-    tokio::task::spawn_blocking(move || {
-        partitions.drop_topic(id);
-        topics.remove_data(id);
-    });
-    Ok(unassigned?)
+/// Deletes topics, takes their partitions from their leaders and removes their data in the background. One answer each,
+/// in the order asked.
+pub async fn delete(broker: &Arc<Broker>, ids: Vec<Uuid>) -> Vec<Result<(), ApiError>> {
+    let broker = broker.clone();
+    to_the_end(async move {
+        let mut answers = Vec::with_capacity(ids.len());
+        let mut gone = Vec::new();
+        for id in ids {
+            let deleted = broker.topics.delete(id).await;
+            if deleted.is_ok() {
+                gone.push(id);
+            }
+            answers.push(deleted.map(|_| ()));
+        }
+        if gone.is_empty() {
+            return answers;
+        }
+        if let Err(error) = broker.controller.unassign(&gone).await {
+            // The topics are gone for good; the next controller forgets their partitions.
+            warn!(%error, topics = gone.len(), "partitions of deleted topics are still assigned");
+        }
+        let (topics, partitions) = (broker.topics.clone(), broker.partitions.clone());
+        tokio::task::spawn_blocking(move || {
+            for id in gone {
+                partitions.drop_topic(id);
+                topics.remove_data(id);
+            }
+        });
+        answers
+    })
+    .await
 }
 
 /// Gives a topic `count` partitions, if `may` agrees to the topic as it is then.
 pub async fn grow(
     broker: &Arc<Broker>,
-    name: &str,
+    name: String,
     count: i32,
-    may: impl FnOnce(&Topic) -> Result<(), ApiError>,
+    may: impl FnOnce(&Topic) -> Result<(), ApiError> + Send + 'static,
 ) -> Result<(), ApiError> {
-    let mut before = 0;
-    let topic = broker
-        .topics
-        .change(name, |old| {
-            may(old)?;
-            before = old.partitions;
-            Ok(Topic {
-                partitions: count,
-                ..old.clone()
+    let broker = broker.clone();
+    to_the_end(async move {
+        let mut before = 0;
+        let topic = broker
+            .topics
+            .change(&name, |old| {
+                may(old)?;
+                before = old.partitions;
+                Ok(Topic {
+                    partitions: count,
+                    ..old.clone()
+                })
             })
-        })
-        .await?;
-    Ok(broker
-        .controller
-        .assign(vec![new_partitions(&topic, before)])
-        .await?)
+            .await?;
+        Ok(broker
+            .controller
+            .assign(vec![new_partitions(&topic, before)])
+            .await?)
+    })
+    .await
 }
 
 fn new_partitions(topic: &Topic, from: i32) -> NewPartitions {
@@ -1008,6 +1043,23 @@ mod tests {
         topics.change("a", |old| Ok(old.clone())).await.unwrap();
         topics.delete(topic.id).await.unwrap();
         assert_eq!(*notes.0.lock(), ["+a", "a 2>3", "-a"]);
+    }
+
+    #[tokio::test]
+    async fn a_change_goes_on_when_nobody_waits_for_it_any_more() {
+        let world = World::new(MemoryVolume::new());
+        let (topics, _) = world.open();
+        let (creating, new) = (topics.clone(), world.new_topic("a", 1));
+        {
+            let asked = to_the_end(async move { creating.create(vec![new]).await });
+            tokio::pin!(asked);
+            let polled =
+                std::future::poll_fn(|cx| std::task::Poll::Ready(asked.as_mut().poll(cx))).await;
+            assert!(polled.is_pending(), "it waits for the disk");
+        }
+        while topics.get("a").is_none() {
+            tokio::task::yield_now().await;
+        }
     }
 
     #[test]

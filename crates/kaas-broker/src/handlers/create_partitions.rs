@@ -50,8 +50,9 @@ pub async fn handle(
                 None => Err(topics::unknown(&table, &topic.name)),
             }
         } else {
-            topics::grow(broker, &topic.name, topic.count, |old| {
-                validate(broker, old, topic)
+            let (of_it, asked) = (broker.clone(), topic.clone());
+            topics::grow(broker, topic.name.clone(), topic.count, move |old| {
+                validate(&of_it, old, &asked)
             })
             .await
         };

@@ -49,16 +49,19 @@ pub async fn handle(
             ..Default::default()
         };
     }
-    let mut responses = Vec::with_capacity(asked.len());
-    for topic in resolve(&broker.topics.table(), asked) {
-        match topic.found {
-            Ok(id) => {
-                let deleted = topics::delete(broker, id).await;
-                responses.push(result(topic.name, id, deleted));
-            }
-            Err(error) => responses.push(result(topic.name, topic.topic_id, Err(error))),
-        }
-    }
+    let resolved = resolve(&broker.topics.table(), asked);
+    let found = resolved
+        .iter()
+        .filter_map(|topic| topic.found.as_ref().ok().copied())
+        .collect();
+    let mut deleted = topics::delete(broker, found).await.into_iter();
+    let responses = resolved
+        .into_iter()
+        .map(|topic| match topic.found {
+            Ok(id) => result(topic.name, id, deleted.next().expect("one answer a topic")),
+            Err(error) => result(topic.name, topic.topic_id, Err(error)),
+        })
+        .collect();
     DeleteTopicsResponse {
         responses,
         ..Default::default()

@@ -145,7 +145,7 @@ impl Session {
         self.debug_check();
     }
 
-    fn move_move_to_end(&mut self, key: &PartitionKey) {
+    fn move_to_the_end(&mut self, key: &PartitionKey) {
         let turn = self
             .turn_of
             .get_mut(key)
@@ -338,7 +338,7 @@ impl FetchSessions {
                         .expect("every key has its turn")
                         .update(data);
                     if records_len(&data.records) > 0 {
-                        session.move_move_to_end(&key);
+                        session.move_to_the_end(&key);
                     }
                     news
                 });
@@ -519,7 +519,7 @@ mod tests {
     }
 
     #[test]
-    fn a_partition_that_delivered_records_goes_move_to_end() {
+    fn a_partition_that_delivered_records_goes_to_the_end() {
         let sessions = cache(10);
         let id = open(&sessions, 0, 3);
         let (context, all) = sessions.begin(asked(id, 1, 10), vec![], &[]);
