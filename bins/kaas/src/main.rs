@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use kaas_broker::config::settings::Settings;
 use lexopt::{Arg, ValueExt};
+use rustix::process::{Resource, getrlimit, setrlimit};
 use tracing::{error, info, warn};
 use tracing_subscriber::EnvFilter;
 
@@ -57,6 +58,7 @@ fn main() -> ExitCode {
     if !settings.ignored().is_empty() {
         warn!(keys = ?settings.ignored(), "keys of Kafka that have no effect here were set");
     }
+    raise_file_limit();
     match run(settings) {
         Ok(()) => {
             info!("stopped");
@@ -66,6 +68,15 @@ fn main() -> ExitCode {
             error!("{error:#}");
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Each connection and each partition that is written holds a descriptor: as many as this user may have are taken.
+fn raise_file_limit() {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    if let Err(error) = setrlimit(Resource::Nofile, limit) {
+        warn!(%error, "the limit of open files stays as it is");
     }
 }
 
