@@ -29,4 +29,4 @@ def client(binary):
             "-first", str(first), "-count", str(count), "-rate", str(rate), "-name", name,
         ]  # fmt: skip
 
-    return Client(member, feeder, offsets_by_librdkafka(toolchain.python()))
+    return Client(member, feeder, offsets_by_librdkafka(toolchain.python()), keeps_while_away=False)
