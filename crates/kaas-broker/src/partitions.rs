@@ -35,6 +35,8 @@ use crate::topics::{Table, Topic, TopicWatcher};
 
 /// Threads that open logs after the start.
 const OPENERS: usize = 4;
+/// Threads that close logs at the end: each waits for the disk most of the time.
+const CLOSERS: usize = 8;
 /// A log that failed to open is tried again by the first request after this long.
 const REOPEN_AFTER_MS: u64 = 1_000;
 /// How often logs are asked whether `flush.ms` is over.
@@ -456,17 +458,24 @@ impl Partitions {
         }
     }
 
-    /// Flushes and closes every log. Blocks on the disk.
+    /// Flushes and closes every log, several at a time. Blocks on the disk.
     pub fn close(&self) {
-        let all: Vec<Arc<Partition>> = self
-            .led
-            .write()
-            .drain()
-            .flat_map(|(_, partitions)| partitions.into_values())
-            .collect();
-        for partition in all {
-            partition.close();
-        }
+        let led = std::mem::take(&mut *self.led.write());
+        let todo: Mutex<Vec<Arc<Partition>>> =
+            Mutex::new(led.into_values().flat_map(BTreeMap::into_values).collect());
+        let close_some = || {
+            loop {
+                let Some(partition) = todo.lock().pop() else {
+                    break;
+                };
+                partition.close();
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..CLOSERS {
+                scope.spawn(close_some);
+            }
+        });
     }
 }
 
