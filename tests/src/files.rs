@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Every file below `root` with its bytes, every directory with none.
@@ -50,6 +51,14 @@ pub fn read(path: &Path) -> Option<Vec<u8>> {
 
 pub fn write(path: &Path, bytes: &[u8]) {
     fs::write(path, bytes).unwrap_or_else(|error| panic!("write {}: {error}", path.display()));
+}
+
+/// Makes a file that takes all there is.
+pub fn fill(path: &Path) {
+    let mut file = fs::File::create(path).expect("a file is made");
+    for size in [1024 * 1024, 4 * 1024, 1] {
+        while file.write_all(&vec![0; size]).is_ok() {}
+    }
 }
 
 pub fn remove(path: &Path) {

@@ -6,6 +6,7 @@ pub mod admin;
 pub mod broker;
 pub mod connection;
 pub mod dice;
+pub mod disk;
 pub mod files;
 pub mod log;
 pub mod member;

@@ -114,6 +114,21 @@ impl Member {
     pub fn joined(&mut self, sent: Sent<JoinGroupRequest>) -> JoinGroupResponse {
         let response = self.connection.receive(sent);
         assert_eq!(response.error_code, ErrorCode::NONE, "{response:?}");
+        // What every success says, whatever happened before (A17).
+        assert!(response.generation_id >= 1);
+        let chosen = response.protocol_name.as_deref();
+        let offered = &self.join.protocols;
+        assert!(
+            offered
+                .iter()
+                .any(|offer| Some(offer.name.as_str()) == chosen)
+        );
+        let leads = response.leader == response.member_id;
+        assert_ne!(
+            leads,
+            response.members.is_empty(),
+            "only the leader is told the members"
+        );
         self.join.member_id = response.member_id.clone();
         self.generation = response.generation_id;
         self.leader = response.leader.clone();

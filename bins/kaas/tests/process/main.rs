@@ -2,6 +2,7 @@
 //! it goes away with the last of them.
 
 mod crash;
+mod full_disk;
 mod groups;
 mod operation;
 mod records;

@@ -499,3 +499,23 @@ fn a_session_timeout_out_of_range_is_refused() {
     let answer = member.connection.call(5, &none);
     assert_eq!(answer.error_code, ErrorCode::INCONSISTENT_GROUP_PROTOCOL);
 }
+
+/// H08.
+#[test]
+fn an_assignment_of_megabytes_is_handed_out_and_kept() {
+    let mut broker = quick().start();
+    for mebibytes in [1, 8] {
+        let mut member = Member::new(&broker, &format!("H08 {mebibytes}"));
+        member.enter();
+        let id = member.id().to_owned();
+        let assignment = vec![7; mebibytes * 1024 * 1024];
+        let answer = member.sync(&[(&id, &assignment)]);
+        assert_eq!(answer.error_code, ErrorCode::NONE, "{mebibytes} MiB");
+        assert!(answer.assignment == assignment);
+        broker.kill();
+        broker.start_again();
+        member.connection = broker.connect();
+        assert_eq!(member.heartbeat(), ErrorCode::NONE);
+        assert!(member.sync(&[]).assignment == assignment);
+    }
+}
