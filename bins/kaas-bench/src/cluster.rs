@@ -1,6 +1,6 @@
 //! The brokers behind the bootstrap address: who leads a partition, who coordinates a group; and topics to work with.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -12,6 +12,9 @@ use kaas_wire::messages::describe_configs::{
     DescribeConfigsRequest, DescribeConfigsResource, DescribeConfigsResponse,
 };
 use kaas_wire::messages::find_coordinator::{FindCoordinatorRequest, FindCoordinatorResponse};
+use kaas_wire::messages::list_offsets::{
+    ListOffsetsPartition, ListOffsetsRequest, ListOffsetsResponse, ListOffsetsTopic,
+};
 use kaas_wire::messages::metadata::{MetadataRequest, MetadataRequestTopic, MetadataResponse};
 use kaas_wire::{ErrorCode, Uuid};
 use tokio::time::sleep;
@@ -29,6 +32,9 @@ const KEYS_AT_ONCE: usize = 1_000;
 const TIMEOUT_MS: i32 = 60_000;
 
 const BROKER_RESOURCE: i8 = 4;
+
+/// Asks for the offset behind the last record.
+const LATEST: i64 = -1;
 
 pub struct Cluster {
     pub bootstrap: String,
@@ -109,12 +115,46 @@ impl Cluster {
                         topic.leaders.len()
                     );
                 }
-                return Ok(topic);
+                // A leader may be named before it knows that it leads.
+                if !self.end_offsets(&topic).await?.contains(&-1) {
+                    return Ok(topic);
+                }
             }
             wait_until(deadline)
                 .await
                 .with_context(|| format!("topic {name} has partitions without leader"))?;
         }
+    }
+
+    /// The offset behind the last record of each partition; -1 where the leader does not lead yet.
+    pub async fn end_offsets(&self, topic: &Topic) -> Result<Vec<i64>, Failure> {
+        let mut ends = vec![-1; topic.leaders.len()];
+        let addresses: BTreeSet<&String> = topic.leaders.iter().collect();
+        for address in addresses {
+            let led = (0..)
+                .zip(&topic.leaders)
+                .filter(|(_, leader)| *leader == address);
+            let partitions = led.map(|(partition, _)| ListOffsetsPartition {
+                partition_index: partition,
+                timestamp: LATEST,
+                ..Default::default()
+            });
+            let request = ListOffsetsRequest {
+                replica_id: -1,
+                topics: vec![ListOffsetsTopic {
+                    name: topic.name.clone(),
+                    partitions: partitions.collect(),
+                }],
+                ..Default::default()
+            };
+            let response: ListOffsetsResponse = self.open(address).await?.call(&request).await?;
+            for partition in response.topics.iter().flat_map(|topic| &topic.partitions) {
+                if let Some(end) = ends.get_mut(partition.partition_index as usize) {
+                    *end = partition.offset;
+                }
+            }
+        }
+        Ok(ends)
     }
 
     /// `None` while a partition has no leader.

@@ -12,9 +12,6 @@ use kaas_wire::messages::delete_topics::{
     DeleteTopicState, DeleteTopicsRequest, DeleteTopicsResponse,
 };
 use kaas_wire::messages::fetch::{FetchPartition, FetchRequest, FetchResponse, FetchTopic};
-use kaas_wire::messages::list_offsets::{
-    ListOffsetsPartition, ListOffsetsRequest, ListOffsetsResponse, ListOffsetsTopic,
-};
 use kaas_wire::messages::produce::{
     PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData,
 };
@@ -33,9 +30,6 @@ const FETCH_WAIT_MS: i32 = 500;
 
 /// Largest answer to a fetch: what Kafka's clients ask for.
 const FETCH_MAX_BYTES: i32 = 50 << 20;
-
-/// Asks for the offset behind the last record.
-const LATEST: i64 = -1;
 
 /// Stands where the fetch offset of the first partition will be; the next partition has the next number.
 const PLACEHOLDER: i64 = 0x5eed_0ff5_e7fe_0000;
@@ -114,11 +108,7 @@ pub async fn run(mut run: Run) -> anyhow::Result<Run> {
     run.report
         .broker_cost(before, total_bytes / 1e6, "MB produced")?;
     run.report.latency("produce", merged(produced));
-    for (partition, end) in end_offsets(&mut cluster, &topic)
-        .await?
-        .into_iter()
-        .enumerate()
-    {
+    for (partition, end) in cluster.end_offsets(&topic).await?.into_iter().enumerate() {
         let expected = per_partition as i64 * records;
         if end != expected {
             run.report.wrong(format!(
@@ -539,7 +529,8 @@ impl Incoming {
 
 async fn wait_for_ends(cluster: &mut Cluster, topic: &Topic, end: i64) -> anyhow::Result<()> {
     let deadline = clock::now() + UNACKNOWLEDGED_PATIENCE;
-    while end_offsets(cluster, topic)
+    while cluster
+        .end_offsets(topic)
         .await?
         .iter()
         .any(|offset| *offset < end)
@@ -550,31 +541,4 @@ async fn wait_for_ends(cluster: &mut Cluster, topic: &Topic, end: i64) -> anyhow
         sleep(Duration::from_millis(10)).await;
     }
     Ok(())
-}
-
-/// The offset behind the last record of each partition.
-async fn end_offsets(cluster: &mut Cluster, topic: &Topic) -> anyhow::Result<Vec<i64>> {
-    let mut ends = vec![-1; topic.leaders.len()];
-    for (address, share) in partition_shares(topic, 1) {
-        let partitions = share.iter().map(|&partition| ListOffsetsPartition {
-            partition_index: partition as i32,
-            timestamp: LATEST,
-            ..Default::default()
-        });
-        let request = ListOffsetsRequest {
-            replica_id: -1,
-            topics: vec![ListOffsetsTopic {
-                name: topic.name.clone(),
-                partitions: partitions.collect(),
-            }],
-            ..Default::default()
-        };
-        let response: ListOffsetsResponse = cluster.open(&address).await?.call(&request).await?;
-        for partition in response.topics.iter().flat_map(|topic| &topic.partitions) {
-            if let Some(end) = ends.get_mut(partition.partition_index as usize) {
-                *end = partition.offset;
-            }
-        }
-    }
-    Ok(ends)
 }
