@@ -4,7 +4,7 @@
 //! A topic's overrides are in its own file (`topics.rs`), those of brokers, groups and subscriptions in one file each
 //! under `__cluster/configs`. What a key is, allows and defaults to is the tables' business (`config`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -54,6 +54,20 @@ impl ResourceType {
         ResourceType::ALL
             .into_iter()
             .find(|kind| *kind as i8 == code)
+    }
+
+    /// The type of that code.
+    ///
+    /// # Errors
+    /// INVALID_REQUEST if there is none.
+    pub fn named(code: i8) -> Result<ResourceType, ApiError> {
+        let unknown = || {
+            ApiError::new(
+                ErrorCode::INVALID_REQUEST,
+                format!("Unknown resource type {code}"),
+            )
+        };
+        ResourceType::of(code).ok_or_else(unknown)
     }
 }
 
@@ -528,6 +542,46 @@ fn check_group(config: &GroupConfig) -> Result<(), ApiError> {
                 format!("{key} must be in the range {low} to {high} inclusive."),
             ));
         }
+    }
+    Ok(())
+}
+
+/// Refuses each resource that a request names more than once, every time it does.
+pub fn refuse_repeated<'a>(
+    names: impl Iterator<Item = (i8, &'a str)> + Clone,
+) -> Vec<Result<(), ApiError>> {
+    let mut times = BTreeMap::<(i8, &str), usize>::new();
+    for name in names.clone() {
+        *times.entry(name).or_default() += 1;
+    }
+    let repeated = || {
+        Err(ApiError::new(
+            ErrorCode::INVALID_REQUEST,
+            "Each resource must appear at most once.",
+        ))
+    };
+    names
+        .map(|name| if times[&name] > 1 { repeated() } else { Ok(()) })
+        .collect()
+}
+
+/// Refuses keys that are named twice, and those without the value they need.
+pub fn check_keys<'a>(
+    mut keys: impl Iterator<Item = &'a str>,
+    nulls: impl Iterator<Item = &'a str>,
+    separator: &str,
+) -> Result<(), ApiError> {
+    let refuse = |why: String| Err(ApiError::new(ErrorCode::INVALID_REQUEST, why));
+    let mut seen = BTreeSet::new();
+    if !keys.all(|key| seen.insert(key)) {
+        return refuse("Error due to duplicate config keys".to_owned());
+    }
+    let nulls: Vec<&str> = nulls.collect();
+    if !nulls.is_empty() {
+        return refuse(format!(
+            "Null value not supported for : {}",
+            nulls.join(separator)
+        ));
     }
     Ok(())
 }

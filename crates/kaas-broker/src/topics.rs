@@ -50,6 +50,14 @@ impl ApiError {
         }
     }
 
+    /// What an answer says of an operation.
+    pub fn outcome(result: Result<(), ApiError>) -> (ErrorCode, Option<String>) {
+        match result {
+            Ok(()) => (ErrorCode::NONE, None),
+            Err(error) => (error.code, error.message),
+        }
+    }
+
     /// The code with its own short text.
     pub fn bare(code: ErrorCode) -> ApiError {
         ApiError {

@@ -1,16 +1,14 @@
 //! AlterConfigs (33): all overrides of a resource replaced at once.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use kaas_wire::ErrorCode;
 use kaas_wire::messages::alter_configs::{
     AlterConfigsRequest, AlterConfigsResource, AlterConfigsResourceResponse, AlterConfigsResponse,
 };
 
 use crate::config::topic::Overrides;
-use crate::resource_configs::{Edit, ResourceType};
+use crate::resource_configs::{Edit, ResourceType, check_keys, refuse_repeated};
 use crate::topics::ApiError;
 use crate::{Broker, Ctx};
 
@@ -21,26 +19,17 @@ pub async fn handle(
     _ctx: &Ctx,
     request: AlterConfigsRequest,
 ) -> AlterConfigsResponse {
-    let mut times = BTreeMap::<(i8, &str), usize>::new();
-    for resource in &request.resources {
-        *times
-            .entry((resource.resource_type, &resource.resource_name))
-            .or_default() += 1;
-    }
+    let names = request
+        .resources
+        .iter()
+        .map(|resource| (resource.resource_type, resource.resource_name.as_str()));
     let mut responses = Vec::with_capacity(request.resources.len());
-    for resource in &request.resources {
-        let altered = if times[&(resource.resource_type, resource.resource_name.as_str())] > 1 {
-            Err(ApiError::new(
-                ErrorCode::INVALID_REQUEST,
-                "Each resource must appear at most once.",
-            ))
-        } else {
-            alter(broker, resource, request.validate_only).await
+    for (resource, admitted) in request.resources.iter().zip(refuse_repeated(names)) {
+        let altered = match admitted {
+            Ok(()) => alter(broker, resource, request.validate_only).await,
+            refused => refused,
         };
-        let (error_code, error_message) = match altered {
-            Ok(()) => (ErrorCode::NONE, None),
-            Err(error) => (error.code, error.message),
-        };
+        let (error_code, error_message) = ApiError::outcome(altered);
         responses.push(AlterConfigsResourceResponse {
             error_code,
             error_message,
@@ -59,29 +48,14 @@ async fn alter(
     resource: &AlterConfigsResource,
     validate_only: bool,
 ) -> Result<(), ApiError> {
-    let refuse = |why: String| ApiError::new(ErrorCode::INVALID_REQUEST, why);
-    let mut seen = BTreeSet::new();
-    if !resource
-        .configs
-        .iter()
-        .all(|config| seen.insert(config.name.as_str()))
-    {
-        return Err(refuse("Error due to duplicate config keys".to_owned()));
-    }
-    let nulls: Vec<&str> = resource
+    let keys = resource.configs.iter().map(|config| config.name.as_str());
+    let nulls = resource
         .configs
         .iter()
         .filter(|config| config.value.is_none())
-        .map(|config| config.name.as_str())
-        .collect();
-    if !nulls.is_empty() {
-        return Err(refuse(format!(
-            "Null value not supported for : {}",
-            nulls.join(",")
-        )));
-    }
-    let kind = ResourceType::of(resource.resource_type)
-        .ok_or_else(|| refuse(format!("Unknown resource type {}", resource.resource_type)))?;
+        .map(|config| config.name.as_str());
+    check_keys(keys, nulls, ",")?;
+    let kind = ResourceType::named(resource.resource_type)?;
     let overrides: Overrides = resource
         .configs
         .iter()
