@@ -180,7 +180,8 @@ class External(Broker):
         raise Skip("the data directory of an external broker is not known")
 
 
-JVM = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"]
+# Without the shared performance data, over whose file two JVMs of one machine may quarrel in their output.
+JVM = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-XX:-UsePerfData"]
 
 
 def _connects(port):
