@@ -3,13 +3,18 @@
 
 use std::collections::BTreeMap;
 
-/// The topics of a subscription, read by the v0 layout whatever version it claims (OF-61). What follows them (user
-/// data, owned partitions, fields yet to be invented) is not looked at, so a newer or shortened tail does no harm.
+/// The topics of a subscription, read by the v0 layout (topics, user data) whatever version it claims (OF-61). What
+/// follows that (owned partitions, fields yet to be invented) is not looked at.
 pub fn subscribed_topics(metadata: &[u8]) -> Option<Vec<&str>> {
     let mut input = Input(metadata);
-    input.version()?;
+    input.i16()?;
     let count = input.count()?;
-    (0..count).map(|_| input.string()).collect()
+    let topics = (0..count)
+        .map(|_| input.string())
+        .collect::<Option<Vec<&str>>>()?;
+    let user_data_len = input.i32()?;
+    input.take(usize::try_from(user_data_len).unwrap_or(0))?;
+    Some(topics)
 }
 
 /// The partitions of an assignment by topic, for people to read.
@@ -82,12 +87,14 @@ mod tests {
         for bytes in [
             subscription(0, &["a", "b"], &null_user_data),
             subscription(1, &["a", "b"], &null_user_data),
-            subscription(3, &["a", "b"], b"anything at all"),
-            subscription(99, &["a", "b"], &[]),
+            subscription(3, &["a", "b"], b"\0\0\0\x02ab and anything at all"),
+            subscription(99, &["a", "b"], &[0; 4]),
+            subscription(-1, &["a", "b"], &null_user_data),
         ] {
             assert_eq!(subscribed_topics(&bytes), Some(vec!["a", "b"]));
         }
-        assert_eq!(subscribed_topics(&subscription(0, &[], &[])), Some(vec![]));
+        let nothing = subscription(0, &[], &null_user_data);
+        assert_eq!(subscribed_topics(&nothing), Some(vec![]));
     }
 
     #[test]
@@ -96,7 +103,8 @@ mod tests {
         let negative_count = [0, 0, 0xff, 0xff, 0xff, 0xff];
         let cut = &subscription(0, &["topic"], &[])[..9];
         let not_utf8 = [0, 0, 0, 0, 0, 1, 0, 1, 0xff];
-        let negative_version = subscription(-1, &["a"], &[]);
+        let no_user_data = subscription(0, &["a"], &[]);
+        let cut_user_data = subscription(0, &["a"], b"\0\0\0\x05ab");
         for bytes in [
             &[][..],
             b"x",
@@ -105,7 +113,8 @@ mod tests {
             &negative_count,
             cut,
             &not_utf8,
-            &negative_version,
+            &no_user_data,
+            &cut_user_data,
         ] {
             assert_eq!(subscribed_topics(bytes), None, "{bytes:?}");
         }
