@@ -19,8 +19,6 @@ pub enum DecodeError {
     InvalidLength { at: usize, length: i64 },
     #[error("null at byte {at} where a value must stand")]
     Null { at: usize },
-    #[error("string at byte {at} is not utf-8")]
-    NotUtf8 { at: usize },
     #[error("varint at byte {at} is too long")]
     InvalidVarint { at: usize },
     #[error("tagged field {tag} at byte {at} does not end where its size says")]
@@ -174,7 +172,8 @@ impl Reader {
         }
     }
 
-    /// A string; its length has 16 bits in the old form.
+    /// A string; its length has 16 bits in the old form. Bytes that are no UTF-8 become U+FFFD, as with Kafka: a client
+    /// id in some old encoding is no reason to turn a client away.
     pub(crate) fn nullable_string(&mut self, compact: bool) -> Result<Option<String>, DecodeError> {
         let at = self.at;
         let length = if compact {
@@ -203,10 +202,15 @@ impl Reader {
             });
         }
         self.charge(length)?;
-        match std::str::from_utf8(self.take(length)?) {
-            Ok(text) => Ok(Some(text.to_owned())),
-            Err(_) => Err(DecodeError::NotUtf8 { at }),
+        let text = String::from_utf8_lossy(self.take(length)?).into_owned();
+        if text.len() > MAX_STRING_LEN {
+            return Err(DecodeError::InvalidLength {
+                at,
+                length: text.len() as i64,
+            });
         }
+        self.charge(text.len() - length)?;
+        Ok(Some(text))
     }
 
     /// A byte field, copied so that it does not pin the frame.

@@ -503,13 +503,34 @@ mod rules {
     }
 
     #[test]
-    fn strings_are_utf8_and_of_no_more_than_32767_bytes() {
-        let frame = Bytes::from_static(&[0, 2, 0xc3, 0x28]);
-        assert_eq!(
-            decode::<HeartbeatRequest>(&frame, 0),
-            Err(DecodeError::NotUtf8 { at: 0 })
-        );
+    fn what_is_no_utf8_in_a_string_is_replaced_and_paid_for() {
+        let request = |group_id: &[u8]| {
+            let mut frame = (group_id.len() as i16).to_be_bytes().to_vec();
+            frame.extend(group_id);
+            frame.extend([0, 0, 0, 7, 0, 0]);
+            Bytes::from(frame)
+        };
+        let decoded = decode::<HeartbeatRequest>(&request(&[0xc3, 0x28, b'x', 0xff]), 0).unwrap();
+        assert_eq!(decoded.group_id, "\u{fffd}(x\u{fffd}");
+        assert_eq!(decoded.generation_id, 7);
 
+        let grown = request(&[0xff; 11_000]);
+        assert!(matches!(
+            decode::<HeartbeatRequest>(&grown, 0),
+            Err(DecodeError::InvalidLength {
+                at: 0,
+                length: 33_000
+            })
+        ));
+        let mut reader = Reader::new(request(&[0xff; 100]), 250);
+        assert!(matches!(
+            HeartbeatRequest::decode(&mut reader, 0),
+            Err(DecodeError::OverBudget { .. })
+        ));
+    }
+
+    #[test]
+    fn strings_have_no_more_than_32767_bytes() {
         let mut frame = vec![0x81, 0x80, 0x02];
         frame.resize(40_000, b'a');
         assert!(matches!(
