@@ -66,6 +66,49 @@ fn patched(batch: &Bytes, patch: impl FnOnce(&mut [u8])) -> Bytes {
     Bytes::from(bytes)
 }
 
+fn create_compacted(connection: &mut Connection, name: &str) {
+    let configs = vec![CreatableTopicConfig {
+        name: "cleanup.policy".to_owned(),
+        value: Some("compact".to_owned()),
+    }];
+    let topics = vec![CreatableTopic {
+        name: name.to_owned(),
+        num_partitions: 1,
+        replication_factor: 1,
+        configs,
+        ..Default::default()
+    }];
+    connection.call(
+        7,
+        &CreateTopicsRequest {
+            topics,
+            timeout_ms: 10_000,
+            validate_only: false,
+        },
+    );
+}
+
+/// The error and the new start of partition 0.
+fn delete_below(connection: &mut Connection, name: &str, offset: i64) -> (ErrorCode, i64) {
+    let partitions = vec![DeleteRecordsPartition {
+        partition_index: 0,
+        offset,
+    }];
+    let topics = vec![DeleteRecordsTopic {
+        name: name.to_owned(),
+        partitions,
+    }];
+    let mut response = connection.call(
+        2,
+        &DeleteRecordsRequest {
+            topics,
+            timeout_ms: 10_000,
+        },
+    );
+    let deleted = response.topics.remove(0).partitions.remove(0);
+    (deleted.error_code, deleted.low_watermark)
+}
+
 /// Bit by bit: the suites need no crate for it.
 fn crc32c(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0u32, |crc, byte| {
@@ -319,25 +362,7 @@ fn records_to_blame_are_named() {
     );
     assert!(why.starts_with(&expected), "{why}");
 
-    let configs = vec![CreatableTopicConfig {
-        name: "cleanup.policy".to_owned(),
-        value: Some("compact".to_owned()),
-    }];
-    let topics = vec![CreatableTopic {
-        name: "keyed".to_owned(),
-        num_partitions: 1,
-        replication_factor: 1,
-        configs,
-        ..Default::default()
-    }];
-    connection.call(
-        7,
-        &CreateTopicsRequest {
-            topics,
-            timeout_ms: 10_000,
-            validate_only: false,
-        },
-    );
+    create_compacted(connection, "keyed");
     for compression in [Compression::None, Compression::Gzip] {
         let batch = BatchBuilder::new(0)
             .compression(compression)
@@ -752,37 +777,18 @@ fn deleted_records_stay_deleted_over_a_restart() {
     topic::create(connection, "trimmed", 1);
     append(connection, "trimmed", plain(&["a", "b", "c"]));
     append(connection, "trimmed", plain(&["d"]));
-    let delete = |connection: &mut Connection, name: &str, offset: i64| {
-        let partitions = vec![DeleteRecordsPartition {
-            partition_index: 0,
-            offset,
-        }];
-        let topics = vec![DeleteRecordsTopic {
-            name: name.to_owned(),
-            partitions,
-        }];
-        let mut response = connection.call(
-            2,
-            &DeleteRecordsRequest {
-                topics,
-                timeout_ms: 10_000,
-            },
-        );
-        let deleted = response.topics.remove(0).partitions.remove(0);
-        (deleted.error_code, deleted.low_watermark)
-    };
-    assert_eq!(delete(connection, "trimmed", 2), (ErrorCode::NONE, 2));
-    assert_eq!(delete(connection, "trimmed", 1), (ErrorCode::NONE, 2));
+    assert_eq!(delete_below(connection, "trimmed", 2), (ErrorCode::NONE, 2));
+    assert_eq!(delete_below(connection, "trimmed", 1), (ErrorCode::NONE, 2));
     assert_eq!(
-        delete(connection, "trimmed", 99),
+        delete_below(connection, "trimmed", 99),
         (ErrorCode::OFFSET_OUT_OF_RANGE, -1)
     );
     assert_eq!(
-        delete(connection, "trimmed", -5),
+        delete_below(connection, "trimmed", -5),
         (ErrorCode::OFFSET_OUT_OF_RANGE, -1)
     );
     assert_eq!(
-        delete(connection, "nowhere", 1),
+        delete_below(connection, "nowhere", 1),
         (ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, -1)
     );
     broker.kill();
@@ -792,9 +798,23 @@ fn deleted_records_stay_deleted_over_a_restart() {
         topic::read_all(connection, "trimmed", 0),
         [(2, b"c".to_vec()), (3, b"d".to_vec())]
     );
-    assert_eq!(delete(connection, "trimmed", -1), (ErrorCode::NONE, 4));
+    assert_eq!(
+        delete_below(connection, "trimmed", -1),
+        (ErrorCode::NONE, 4)
+    );
     assert_eq!(topic::offset(connection, "trimmed", 0, -2), 4);
     assert_eq!(append(connection, "trimmed", plain(&["e"])).base_offset, 4);
+}
+
+#[test]
+fn what_is_only_compacted_is_not_deleted_on_request() {
+    let broker = shared();
+    let connection = &mut broker.connect();
+    create_compacted(connection, "kept");
+    assert_eq!(
+        delete_below(connection, "kept", 0),
+        (ErrorCode::POLICY_VIOLATION, -1)
+    );
 }
 
 #[test]

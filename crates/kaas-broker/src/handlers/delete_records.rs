@@ -50,8 +50,11 @@ fn delete(broker: &Broker, table: &Table, topic: DeleteRecordsTopic) -> DeleteRe
                         .lead(topic, asked.partition_index, -1, &view)
                 })
                 .and_then(|partition| {
-                    let start = partition
-                        .log()?
+                    let log = partition.log()?;
+                    if !log.config().cleanup_policy.delete {
+                        return Err(ErrorCode::POLICY_VIOLATION);
+                    }
+                    let start = log
                         .delete_records_before(asked.offset)
                         .map_err(|error| error.code)?;
                     partition.wake();
