@@ -554,6 +554,11 @@ impl Actor {
         if !self.manager.is_loaded(group) {
             let group = group.to_owned();
             if !self.bring_in(now, &group) {
+                if let Request::Heartbeat(_) = call.request {
+                    // CG-22: to any member of any group, so that nobody is thrown out by a load.
+                    refuse_call(*call, ErrorCode::NONE);
+                    return;
+                }
                 self.wait_for(group, Work::Call(call));
                 return;
             }
