@@ -542,10 +542,12 @@ proptest! {
         let mut torn = bytes[..cut].to_vec();
         // What a file's last block may hold behind its end.
         torn.extend_from_slice(&garbage);
+        // Garbage may happen to be what was cut off.
+        let arrived = torn.iter().zip(&bytes).take_while(|(torn, whole)| torn == whole).count();
         let segment = SegmentBytes { number: 1, path: "j.1".to_owned(), content: Content::Bytes(torn.into()) };
         let replay = Replay::read(vec![SessionJournal { session, segments: vec![segment] }]);
         prop_assert_eq!(replay.damage().count(), 0);
-        let (_, expected) = prefixes.iter().rev().find(|(end, _)| *end <= cut).unwrap();
+        let (_, expected) = prefixes.iter().rev().find(|(end, _)| *end <= arrived).unwrap();
         for key in KEYS {
             let expected = expected.get(key).cloned().unwrap_or(Resolved::Absent);
             prop_assert_eq!(replay.resolve(key, None, TERM).unwrap(), expected);
