@@ -30,6 +30,10 @@ const STALLED_MS: u64 = 10_000;
 /// At most one complaint about what clients send is logged in this time.
 const COMPLAINT_INTERVAL_MS: u64 = 1_000;
 
+/// Connections that may wait to be accepted, as far as the system allows. After a restart all clients come at once, and
+/// one that finds no room tries again only a second later.
+const BACKLOG: i32 = 4_096;
+
 /// Where clients are told to connect to by those that came in here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listener {
@@ -49,6 +53,8 @@ impl Bound {
     /// port that was bound; port 0 in it stands for the bound one too.
     pub async fn bind(address: &str, advertised: Option<(&str, u16)>) -> io::Result<Bound> {
         let socket = TcpListener::bind(address).await?;
+        // To listen again changes how many may wait; the library's own number is 128.
+        rustix::net::listen(&socket, BACKLOG)?;
         let local = socket.local_addr()?;
         let (host, port) = advertised.unwrap_or_else(|| {
             let host = address.rsplit_once(':').map_or(address, |(host, _)| host);

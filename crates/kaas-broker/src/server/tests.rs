@@ -657,6 +657,16 @@ async fn an_abandoned_request_closes_behind_the_answers_before_it() {
 }
 
 #[tokio::test]
+async fn clients_that_come_all_at_once_find_room_before_they_are_accepted() {
+    let bound = Bound::bind("127.0.0.1:0", None).await.unwrap();
+    // One that finds none would try again after a second.
+    let patience = Duration::from_millis(900);
+    let connect = |_| std::net::TcpStream::connect_timeout(&bound.local_addr(), patience);
+    let clients: Vec<_> = (0..300).map(connect).collect();
+    assert!(clients.iter().all(|client| client.is_ok()));
+}
+
+#[tokio::test]
 async fn a_connection_over_the_total_waits_and_one_over_its_address_is_closed() {
     let tested = Tested::new(Limits::default()).await;
     let limits = &tested.service;
