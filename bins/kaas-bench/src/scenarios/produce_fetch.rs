@@ -177,25 +177,45 @@ fn compression_of(name: &str) -> anyhow::Result<Compression> {
     })
 }
 
-/// As many records as fit, and their number. Their values compress about as well as text does.
+/// As many records as fit, and their number. Their values are words, so that they compress somewhat as text does.
 fn make_batch(record_bytes: usize, batch_bytes: usize, compression: Compression) -> (Bytes, i64) {
     let records = (batch_bytes / record_bytes).max(1);
     let now = clock::wall_ms();
     let mut batch = BatchBuilder::new(0).compression(compression);
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     for _ in 0..records {
-        let value: Vec<u8> = (0..record_bytes)
-            .map(|_| {
-                state = state
-                    .wrapping_mul(6_364_136_223_846_793_005)
-                    .wrapping_add(1_442_695_040_888_963_407);
-                b'a' + (state >> 60) as u8
-            })
-            .collect();
+        let mut value = Vec::with_capacity(record_bytes + 8);
+        while value.len() < record_bytes {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            value.extend_from_slice(WORDS[(state >> 60) as usize].as_bytes());
+            value.push(b' ');
+        }
+        value.truncate(record_bytes);
         batch = batch.record(now, None, Some(&value));
     }
     (batch.build(), records as i64)
 }
+
+const WORDS: [&str; 16] = [
+    "order",
+    "amount",
+    "customer",
+    "shipped",
+    "2026",
+    "pending",
+    "Berlin",
+    "item",
+    "quantity",
+    "true",
+    "currency",
+    "EUR",
+    "warehouse",
+    "17",
+    "paid",
+    "address",
+];
 
 /// Divides the partitions of each leader among connections to it.
 fn partition_shares(topic: &Topic, connections: usize) -> Vec<(String, Vec<usize>)> {
