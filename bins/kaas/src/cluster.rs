@@ -527,20 +527,35 @@ async fn watch_session(session: Arc<Session>) -> anyhow::Error {
     let mut ticks = tokio::time::interval(TOKEN_INTERVAL);
     loop {
         ticks.tick().await;
-        let session = Arc::clone(&session);
-        let verified = tokio::task::spawn_blocking(move || session.verify()).await;
+        let verified = {
+            let session = Arc::clone(&session);
+            tokio::task::spawn_blocking(move || session.verify()).await
+        };
         match verified {
             Ok(Ok(())) => {}
-            Ok(Err(error)) if error.is_fenced() => {
-                return anyhow::Error::new(error).context(
-                    "another process has taken over this node id on this volume; this one stops. Give each broker a \
-                     --node-id of its own",
-                );
-            }
+            Ok(Err(error)) if error.is_fenced() => return fenced(&session, error).await,
             Ok(Err(error)) => warn!(%error, "the session's token could not be moved; tried again"),
             Err(error) => return anyhow::Error::new(error),
         }
     }
+}
+
+/// Why the session has ended: its directory is gone if somebody fenced it, and still there if it ended itself.
+async fn fenced(session: &Arc<Session>, error: StorageError) -> anyhow::Error {
+    let dir = format!("{}/{}", layout::SESSIONS, session.name());
+    let volume = Arc::clone(session.volume());
+    let is_there = tokio::task::spawn_blocking(move || volume.exists_fresh(&dir)).await;
+    let why = match is_there {
+        Ok(Ok(true)) => {
+            "the volume failed amid a change whose outcome cannot be known, so this process ends its session and stops; \
+             mend the volume and start it again: nothing acknowledged is lost"
+        }
+        _ => {
+            "another process has taken over this node id on this volume; this one stops. Give each broker a --node-id of \
+             its own"
+        }
+    };
+    anyhow::Error::new(error).context(why)
 }
 
 async fn told_to_stop() -> anyhow::Result<()> {
