@@ -416,9 +416,13 @@ fn any_records_come_back_as_they_went_in_every_codec() {
 fn another_implementation_reads_the_same_records() {
     for_seeds(200, &|dice| {
         let base_offset = dice.below(1 << 40) as i64;
-        let records = arbitrary(dice, base_offset);
+        let mut records = arbitrary(dice, base_offset);
         if records.is_empty() {
             return;
+        }
+        for record in &mut records {
+            // The other side adds timestamps without wrapping: their differences have to fit.
+            record.timestamp >>= 2;
         }
         let mut builder = BatchBuilder::new(base_offset)
             .producer(7, 3, 11)
